@@ -1,0 +1,28 @@
+# `make demo` and `make test` set up .venv by themselves; nothing else needs to be installed by hand.
+PYTHON ?= python3
+BIN := .venv/bin
+LAYER1 := _tree networks divergence fields truth kernel objectives training samplers integration normalization flow decisions gaussian_theory
+
+.PHONY: demo test test-all lint clean
+
+.venv/installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: .venv/installed
+	$(BIN)/python examples/demo.py
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(LAYER1:%=src/scorefield/%.py)
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: lint
+	$(BIN)/python -m pytest -n 2
+
+clean:
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

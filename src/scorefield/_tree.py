@@ -1,0 +1,87 @@
+"""Pytree dataclasses, stacked models, and padding of rows to a few sizes so that programs compile once."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+T = TypeVar("T")
+ROW_CHUNK = 8192  # rows per compiled call: 8192 rows x 128 units x 4 bytes = 4 MiB a layer, which stays in cache
+
+
+def static(default: Any = dataclasses.MISSING) -> Any:
+    """A field that is configuration: part of the tree's structure, not one of its arrays."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static,))
+def pytree(cls: type[T]) -> type[T]:
+    """Make a frozen dataclass whose non-static fields are leaves that jax can trace, map and stack."""
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    meta = [f.name for f in fields if f.metadata.get("static")]
+    jax.tree_util.register_dataclass(cls, [f.name for f in fields if f.name not in meta], meta)
+    return cls
+
+
+def stack(trees: Sequence[T]) -> T:
+    """Models of one structure as a single model whose leaves have a leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def unstack(tree: T, index: int) -> T:
+    """The model at one place of a stack."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def bucket(n: int, smallest: int = 256) -> int:
+    """The power of two that `n` rows are padded to: at most twice the work, a few compilations in all."""
+    return max(smallest, 1 << (int(n) - 1).bit_length())
+
+
+def pad_rows(rows: np.ndarray, size: int) -> np.ndarray:
+    """Repeat the last row until there are `size` of them (a repeat is finite wherever the data is)."""
+    return np.concatenate([rows, np.broadcast_to(rows[-1:], (size - len(rows), *rows.shape[1:]))])
+
+
+@jax.jit
+def _apply(function: Callable, rows: jax.Array) -> Any:
+    return jax.vmap(function)(rows)
+
+
+def map_rows(function: Callable, rows: Any, chunk: int = ROW_CHUNK) -> Any:
+    """Apply a one-point pytree `function` to every row, in padded chunks, so that memory and compilations are bounded."""
+    rows = np.asarray(rows)
+    size = min(chunk, bucket(len(rows)))
+    parts = []
+    for start in range(0, len(rows), size):
+        block = rows[start : start + size]
+        values = _apply(function, pad_rows(block, size))
+        parts.append(jax.tree.map(lambda leaf, n=len(block): np.asarray(leaf)[:n], values))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+@pytree
+class Method:
+    """A bound method of a model as a pytree, so that `map_rows(Method(model, "potential"), rows)` compiles once."""
+
+    model: Any
+    name: str = static()
+
+    def __call__(self, x: jax.Array) -> Any:
+        return getattr(self.model, self.name)(x)
+
+
+def as_rows(rows: Any, *, minimum: int = 2, name: str = "rows") -> np.ndarray:
+    """Validate a finite float32 table (n, d) with at least `minimum` rows."""
+    table = np.asarray(rows, dtype=np.float32)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(f"Expected {name} of shape (n, d) with d >= 1, got shape {table.shape}.")
+    if len(table) < minimum:
+        raise ValueError(f"Expected at least {minimum} {name}, got {len(table)}; collect more or use a simpler model.")
+    if not np.isfinite(table).all():
+        raise ValueError(f"Expected finite {name}, got NaN, infinity or values beyond float32; impute or rescale them.")
+    return table

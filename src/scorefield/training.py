@@ -1,0 +1,228 @@
+"""One trainer for every field: minibatch Adam on a score-matching loss, compiled once for all fits of one architecture.
+
+Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. The compiled program sees batches of a fixed
+shape, never the table: neither the number of rows, the fold nor the number of steps reaches it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from scorefield._tree import as_rows, bucket, pad_rows, stack, unstack
+
+CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
+HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
+AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
+GRADIENT_NORM = 10.0  # clipping bound; a well-posed loss of standardised columns stays an order below it
+MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below its Monte-Carlo error
+
+# Adam only: decay would pull at the frozen parts of a model (a base Gaussian, noise levels), whose gradient is zero.
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
+
+
+class Progress(NamedTuple):
+    """What a callback sees after each chunk: one value a model."""
+
+    step: int
+    max_steps: int
+    loss: np.ndarray
+    held_out_loss: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A fitted model, its loss per chunk, its held-out loss per chunk, and the step that it was taken from."""
+
+    model: Any
+    loss: np.ndarray
+    held_out_loss: np.ndarray
+    steps: np.ndarray
+    best_step: int
+
+
+class DivergedError(ValueError):
+    """Training or sampling left the finite numbers."""
+
+
+class _State(NamedTuple):
+    model: Any
+    average: Any
+    optimizer: Any
+    step: jax.Array
+
+
+@partial(jax.jit, static_argnames=("n_steps", "batch_size"))
+def _draw_batches(keys: jax.Array, rows: Any, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> Any:
+    """Rows drawn with replacement below each table's true length: leaves (models, steps, batch, ...)."""
+
+    def draw(key, table, n):
+        index = jax.random.randint(key, (n_steps, batch_size), 0, n)
+        return jax.tree.map(lambda leaf: leaf[index], table)
+
+    return jax.vmap(draw)(keys, rows, n_rows)
+
+
+def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
+    keys = jax.random.split(key, len(jax.tree.leaves(batch)[0]))
+    return jnp.mean(jax.vmap(lambda k, row: objective(model, k, row))(keys, batch))
+
+
+@jax.jit
+def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, rate: jax.Array, max_steps: jax.Array):
+    """Advance every model by one chunk; returns the states and the losses (models, steps)."""
+
+    def one_model(key, state, batches, rate):
+        def step(state, batch):
+            loss, gradient = jax.value_and_grad(_mean_loss)(
+                state.model, objective, jax.random.fold_in(key, state.step), batch
+            )
+            update, optimizer = OPTIMIZER.update(gradient, state.optimizer)
+            # Cosine decay to zero: the last chunks average away the gradient noise of a constant rate.
+            rate_now = rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(state.step / max_steps, 1.0)))
+            model = jax.tree.map(lambda p, u: p - rate_now * u, state.model, update)
+            # A plain mean over the first 1 / (1 - decay) steps, then exponential: no bias towards the initial weights.
+            decay = jnp.minimum(AVERAGE_DECAY, state.step / (state.step + 1.0))
+            average = jax.tree.map(lambda a, p: decay * a + (1 - decay) * p, state.average, model)
+            return _State(model, average, optimizer, state.step + 1), loss
+
+        return jax.lax.scan(step, state, batches)
+
+    return jax.vmap(one_model)(jax.random.split(key, len(rate)), states, batches, rate)
+
+
+@jax.jit
+def _held_out_loss(keys: jax.Array, models: Any, objective: Any, rows: Any, weights: jax.Array) -> jax.Array:
+    """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
+
+    def one_model(key, model, rows, weights):
+        row_keys = jax.random.split(key, weights.shape[0])
+        losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
+        return jnp.sum(losses * weights) / jnp.sum(weights)
+
+    return jax.vmap(one_model)(keys, models, rows, weights)
+
+
+@jax.jit
+def _keep(better: jax.Array, new: Any, old: Any) -> Any:
+    """Per model, `new` where it is better."""
+    return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
+
+
+def _fixed_block(table: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+    """HELD_OUT_POINTS rows of a table and weights that count every distinct row once."""
+    n = len(jax.tree.leaves(table)[0])
+    index = np.resize(rng.permutation(n), HELD_OUT_POINTS)
+    weights = 1.0 / np.bincount(index, minlength=n)[index]
+    return jax.tree.map(lambda leaf: leaf[index], table), weights.astype(np.float32)
+
+
+def _check_table(table: Any) -> Any:
+    """Float leaves of two axes are validated as rows; other leaves (labels) only have to be as long."""
+    checked = jax.tree.map(lambda leaf: as_rows(leaf) if np.ndim(leaf) == 2 else np.asarray(leaf), table)
+    if len({len(leaf) for leaf in jax.tree.leaves(checked)}) != 1:
+        raise ValueError("Expected arrays of one length in a table, got several lengths.")
+    return checked
+
+
+def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
+    """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
+    n = len(jax.tree.leaves(table)[0])
+    n_held_out = min(max(1, round(fraction * n)), n - 1)
+    order = rng.permutation(n)
+    take = lambda index: jax.tree.map(lambda leaf: leaf[index], table)  # noqa: E731
+    return take(order[n_held_out:]), take(order[:n_held_out])
+
+
+def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float) -> None:
+    if not np.all(np.asarray(learning_rate) > 0):
+        raise ValueError(f"Expected learning_rate > 0, got {learning_rate}.")
+    if batch_size < 1 or max_steps < 1:
+        raise ValueError(f"Expected batch_size and max_steps >= 1, got {batch_size} and {max_steps}.")
+    if not 0 <= fraction < 1:
+        raise ValueError(f"Expected validation_fraction in [0, 1), got {fraction}.")
+
+
+def _raise_diverged(losses: np.ndarray, step: int) -> None:
+    model, offset = np.argwhere(~np.isfinite(losses))[0]
+    if step + offset == 0:
+        cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
+    else:
+        cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
+    raise DivergedError(f"Expected a finite loss, got {losses[model, offset]} in model {model} at step "
+                        f"{step + offset}, {cause}.")  # fmt: skip
+
+
+def train_many(
+    key: jax.Array,
+    models: Sequence[Any],
+    tables: Sequence[Any],
+    objective: Any,
+    *,
+    learning_rate: float | Sequence[float] = 1e-3,
+    batch_size: int = 128,
+    max_steps: int = 3000,
+    validation_fraction: float = 0.2,
+    patience: int | None = 10,
+    callback: Callable[[Progress], bool | None] | None = None,
+) -> list[Trained]:
+    """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
+
+    A table is an array (n, d), or a pytree of arrays with n rows each. `patience` counts chunks without a better
+    held-out loss; None trains to the end and returns the last average. A true return of `callback` stops the run.
+    """
+    _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
+    if len(models) != len(tables) or not models:
+        raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
+    checked = [_check_table(table) for table in tables]
+    seeds = np.asarray(jax.random.randint(key, (len(models),), 0, np.iinfo(np.int32).max))
+    rngs = [np.random.default_rng(seed) for seed in seeds]  # one a model: a fold does not depend on its neighbours
+    splits = [
+        split_held_out(rng, t, validation_fraction) if validation_fraction else (t, t)
+        for rng, t in zip(rngs, checked, strict=True)
+    ]
+    lengths = [len(jax.tree.leaves(rows)[0]) for rows, _ in splits]
+    size = bucket(max(lengths))
+    rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
+    blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
+    held_out, weights = stack([block for block, _ in blocks]), jnp.stack([w for _, w in blocks])
+    rate = jnp.broadcast_to(jnp.asarray(learning_rate, jnp.float32), (len(models),))
+    stacked = stack(list(models))
+    state = _State(stacked, stacked, jax.vmap(OPTIMIZER.init)(stacked), jnp.zeros(len(models), jnp.int32))
+
+    best, best_loss = state.average, np.full(len(models), np.inf)
+    best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
+    history: list[tuple[int, np.ndarray, np.ndarray]] = []
+    for chunk in range(-(-max_steps // CHUNK_STEPS)):
+        draw_key, train_key = jax.random.split(jax.random.fold_in(key, chunk + 1))
+        batches = _draw_batches(jax.random.split(draw_key, len(models)), rows, jnp.asarray(lengths),
+                                n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
+        state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
+        held_loss = _held_out_loss(jax.random.split(key, len(models)), state.average, objective, held_out, weights)
+        losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
+        if not np.isfinite(losses).all():
+            _raise_diverged(losses, step - CHUNK_STEPS)
+        active = stale < (np.inf if patience is None else patience)
+        gain = best_loss - held_loss > MIN_IMPROVEMENT * np.maximum(np.abs(held_loss), 1e-3)
+        better = active & (gain | (patience is None))
+        best = _keep(jnp.asarray(better), state.average, best)
+        best_loss, best_step = np.where(better, held_loss, best_loss), np.where(better, step, best_step)
+        stale = np.where(active, np.where(better, 0, stale + 1), stale)
+        history.append((step, losses.mean(axis=1), held_loss))
+        stop = callback(Progress(step, max_steps, losses.mean(axis=1), held_loss)) if callback else None
+        if stop or (patience is not None and (stale >= patience).all()):
+            break
+    steps, loss, held = (np.array(column) for column in zip(*history, strict=True))
+    return [
+        Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))
+    ]
+
+
+def train(key: jax.Array, model: Any, table: Any, objective: Any, **options: Any) -> Trained:
+    """Train one model; see `train_many` for the options."""
+    return train_many(key, [model], [table], objective, **options)[0]
