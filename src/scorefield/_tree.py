@@ -12,7 +12,7 @@ T = TypeVar("T")
 ROW_CHUNK = 8192  # rows per compiled call: 8192 rows x 128 units x 4 bytes = 4 MiB a layer, which stays in cache
 
 
-def static(default: Any = dataclasses.MISSING) -> Any:
+def static(*, default: Any = dataclasses.MISSING) -> Any:
     """A field that is configuration: part of the tree's structure, not one of its arrays."""
     return dataclasses.field(default=default, metadata={"static": True})
 
@@ -53,15 +53,14 @@ def _apply(function: Callable, rows: jax.Array) -> Any:
 
 
 def map_rows(function: Callable, rows: Any, chunk: int = ROW_CHUNK) -> Any:
-    """Apply a one-point pytree `function` to every row, in padded chunks, so that memory and compilations are bounded."""
+    """Apply a one-point pytree `function` to every row, in padded chunks: memory and compilations are bounded."""
     rows = np.asarray(rows)
     size = min(chunk, bucket(len(rows)))
     parts = []
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        values = _apply(function, pad_rows(block, size))
-        parts.append(jax.tree.map(lambda leaf, n=len(block): np.asarray(leaf)[:n], values))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        parts.append(jax.tree.map(np.asarray, _apply(function, pad_rows(block, size))))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(rows)], *parts)
 
 
 @pytree

@@ -29,8 +29,10 @@ def network_divergence(
     d, depth = x.shape[-1], len(network.weights)
     inputs = x if context is None else jnp.concatenate([x, context])
     if depth > 3:
-        rest = (lambda z: network(z) * scales) if context is None else (
-            lambda z: network(jnp.concatenate([z, context])) * scales
+        rest = (
+            (lambda z: network(z) * scales)
+            if context is None
+            else (lambda z: network(jnp.concatenate([z, context])) * scales)
         )
         return network(inputs), forward_divergence(rest, x)[1]
     first, last = network.weights[0][:d], network.weights[-1] * scales

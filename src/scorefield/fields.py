@@ -98,7 +98,9 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0
     covariance = covariance + noise**2 * np.eye(d)
     scale = np.sqrt(np.diag(covariance))
     if np.linalg.cond(covariance / np.outer(scale, scale)) > 1 / np.finfo(np.float32).eps:
-        raise ValueError("Expected linearly independent columns, got a singular covariance; drop one or pass noise > 0.")
+        raise ValueError(
+            "Expected linearly independent columns, got a singular covariance; drop one or pass noise > 0."
+        )
     mean = table.mean(axis=0, dtype=np.float64)
     precision = np.linalg.inv(covariance / np.outer(scale, scale)) / np.outer(scale, scale)
     return Gaussian(jnp.asarray(mean, jnp.float32), jnp.asarray(precision, jnp.float32))
@@ -215,9 +217,7 @@ class NoisyField(Field):
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         total = self.parent.variances + self.sigma**2
         y, inputs, features, scale = self.parent.inputs(x, self.sigma)
-        residual, divergence = network_divergence(
-            self.parent.network, inputs, features, scales=scale / jnp.sqrt(total)
-        )
+        residual, divergence = network_divergence(self.parent.network, inputs, features, scales=scale / jnp.sqrt(total))
         score = self.parent.axes @ (scale * residual - y / total)
         return score, divergence - jnp.sum(1 / total)
 
@@ -238,14 +238,16 @@ def init_diffusion_field(
     d = table.shape[1]
     covariance = np.cov(table, rowvar=False, bias=True, dtype=np.float64).reshape(d, d)
     variances, axes = np.linalg.eigh(covariance)
-    widest = max(float(np.sqrt(max(variances[-1], 0.0))), np.finfo(np.float32).tiny)
+    widest = float(np.sqrt(np.maximum(variances[-1], np.finfo(np.float32).tiny)))
     # An axis without spread carries no residual to learn; the floor only keeps its scale finite.
     variances = np.maximum(variances, (1e-3 * sigma_min * widest) ** 2)
     network = init_network(key, (d + 5, *hidden, d), activation=activation)
     weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
     return DiffusionField(
         Network(weights, network.biases, activation),
-        *(jnp.asarray(a, jnp.float32) for a in (table.mean(axis=0), axes, variances)),
+        mean=jnp.asarray(table.mean(axis=0)),
+        axes=jnp.asarray(axes, jnp.float32),
+        variances=jnp.asarray(variances, jnp.float32),
         sigma_min=jnp.float32(sigma_min * widest),
         sigma_max=jnp.float32(sigma_max * widest),
     )

@@ -44,7 +44,7 @@ class Network:
 
     weights: tuple[jax.Array, ...]
     biases: tuple[jax.Array, ...]
-    activation: str = static("silu")
+    activation: str = static(default="silu")
 
     def __call__(self, x: jax.Array) -> jax.Array:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -53,7 +53,7 @@ class Network:
 
 
 def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "silu") -> Network:
-    """Weights with variance 1/fan_in, which keeps unit-scale inputs at unit scale; no hidden layer gives a linear map."""
+    """Weights with variance 1/fan_in, which keeps unit-scale inputs so; no hidden layer gives a linear map."""
     check_activation(activation)
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")

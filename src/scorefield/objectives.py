@@ -27,8 +27,8 @@ class Sliced:
     """1/2 (v's)^2 + v' (grad s) v averaged over random v; for Rademacher v the first term is |s|^2 / 2 itself."""
 
     noise: float = 0.0
-    n_projections: int = static(1)
-    projection: str = static("rademacher")
+    n_projections: int = static(default=1)
+    projection: str = static(default="rademacher")
 
     def __post_init__(self) -> None:
         if self.n_projections < 1:
@@ -49,7 +49,7 @@ class Sliced:
 
 @pytree
 class Denoising:
-    """sigma^2/2 |s(x + sigma z) + z/sigma|^2, averaged over z and -z, which cancels the 1/sigma part of its variance."""
+    """sigma^2/2 |s(x + sigma z) + z/sigma|^2, averaged over z and -z to cancel the 1/sigma part of its variance."""
 
     sigma: float = 0.1
 

@@ -218,9 +218,7 @@ def train_many(
         if stop or (patience is not None and (stale >= patience).all()):
             break
     steps, loss, held = (np.array(column) for column in zip(*history, strict=True))
-    return [
-        Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))
-    ]
+    return [Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))]
 
 
 def train(key: jax.Array, model: Any, table: Any, objective: Any, **options: Any) -> Trained:

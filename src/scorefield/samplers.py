@@ -1,0 +1,453 @@
+"""Samplers of a score field: Langevin, annealed Langevin, MALA, HMC and reverse diffusion, on one driver.
+
+Eq:Langevin_dynamics of the paper, with its step size epsilon, chain length l, discard rate gamma and start rule.
+"""
+
+import inspect
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from blackjax.diagnostics import ess_bulk, rhat
+
+from scorefield._tree import Method, as_rows, bucket, map_rows, pytree, static
+from scorefield.fields import DiffusionField, Field
+from scorefield.training import DivergedError
+
+CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
+ESCAPE = 1e3  # a chain this many data spreads away from the rows has diverged
+MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
+MALA_KERNEL = blackjax.mala.build_kernel()
+HMC_KERNEL = blackjax.hmc.build_kernel()
+
+
+class Samples(NamedTuple):
+    """Generated rows and what is known about them."""
+
+    rows: np.ndarray  # (n, d)
+    parents: np.ndarray  # (n,) the row that each chain started from, -1 where it started from noise
+    n_diverged: int  # chains that were flagged and dropped
+    step_size: float | None  # the step that was used in the end: smaller than asked for after divergence
+    acceptance: float | None  # mean acceptance probability, for the adjusted samplers
+    ess: np.ndarray | None  # (d,) bulk effective sample size, where chains are long enough to say
+    r_hat: np.ndarray | None  # (d,) rank-normalised split R-hat
+
+
+@pytree
+class LangevinKernel:
+    """x + epsilon/2 s(x) + sqrt(epsilon) z."""
+
+    field: Field
+    step_size: jax.Array
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        noise = jax.random.normal(key, x.shape)
+        return x + 0.5 * self.step_size * self.field(x) + jnp.sqrt(self.step_size) * noise, jnp.ones(())
+
+    def position(self, state):
+        return state
+
+
+@pytree
+class AdjustedKernel:
+    """A Metropolis-adjusted kernel of blackjax on the potential of a field."""
+
+    field: Field
+    step_size: jax.Array
+    n_leapfrog: int | None = static(default=None)
+
+    def init(self, x):
+        return (blackjax.hmc if self.n_leapfrog else blackjax.mala).init(x, self.field.potential)
+
+    def step(self, key, state, t):
+        if self.n_leapfrog:
+            mass = jnp.ones_like(state.position)
+            state, info = HMC_KERNEL(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
+        else:  # blackjax moves by step * gradient; the paper's epsilon is twice that
+            state, info = MALA_KERNEL(key, state, self.field.potential, self.step_size / 2)
+        return state, info.acceptance_rate
+
+    def position(self, state):
+        return state.position
+
+
+@pytree
+class AnnealedKernel:
+    """Langevin steps at noise levels that fall geometrically; the step is epsilon sigma^2."""
+
+    field: DiffusionField
+    step_size: jax.Array
+    n_levels: int = static()
+    steps_per_level: int = static()
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        low, high = self.field.sigma_min, self.field.sigma_max
+        sigma = high * (low / high) ** ((t // self.steps_per_level) / max(self.n_levels - 1, 1))
+        return LangevinKernel(self.field.at(sigma), self.step_size * sigma**2).step(key, x, t)
+
+    def position(self, state):
+        return state
+
+
+@pytree
+class ReverseKernel:
+    """Heun's second-order step of the probability-flow equation dx/dsigma = -sigma s(x, sigma), downwards."""
+
+    field: DiffusionField
+    n_levels: int = static()
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        low, high = self.field.sigma_min, self.field.sigma_max
+        level = lambda i: high * (low / high) ** (i / self.n_levels)  # noqa: E731
+        now, then = level(t), level(t + 1)
+        slope = -now * self.field.at(now)(x)
+        euler = x + (then - now) * slope
+        return x + (then - now) * 0.5 * (slope - then * self.field.at(then)(euler)), jnp.ones(())
+
+    def position(self, state):
+        return state
+
+
+@partial(jax.jit, static_argnames=("n_keep",))
+def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_keep):
+    """Run a block of chains; returns kept samples (chains, n_keep, d), divergence flags and mean acceptance."""
+
+    def one_chain(i, start):
+        chain_key = jax.random.fold_in(key, i)
+
+        def body(t, carry):
+            state, kept, ok, acceptance = carry
+            state, accepted = kernel.step(jax.random.fold_in(chain_key, t), state, t)
+            x = kernel.position(state)
+            ok &= jnp.all(jnp.abs(x - centre) < limit)  # false for NaN too
+            # The slot before the first kept step is overwritten later; burn-in writes land there.
+            kept = kept.at[jnp.maximum(t - n_discard, 0)].set(x)
+            return state, kept, ok, acceptance + accepted
+
+        carry = (kernel.init(start), jnp.zeros((n_keep, start.shape[0])), jnp.bool_(True), jnp.zeros(()))
+        _, kept, ok, acceptance = jax.lax.fori_loop(0, n_steps, body, carry)
+        return kept, ok, acceptance / n_steps
+
+    return jax.vmap(one_chain)(index, starts)
+
+
+class _Parameters:
+    """`get_params` and `set_params` in scikit-learn's sense, so that a grid search reaches a sampler's settings."""
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return list(inspect.signature(cls).parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> "_Parameters":
+        for name, value in params.items():
+            if name not in self._names():
+                raise ValueError(f"Expected a parameter of {self._names()}, got {name!r}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.get_params() == other.get_params()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Sampler(_Parameters):
+    """The driver: chunks of chains in one compiled loop; diverged chains are dropped and run again, more slowly."""
+
+    step_size: float | None = None
+    needs: ClassVar[str] = "score"
+
+    def _kernel(self, field: Any, step_size: Any) -> Any:
+        raise NotImplementedError
+
+    def _schedule(self) -> tuple[int, int]:
+        """Number of steps and how many of them are discarded."""
+        raise NotImplementedError
+
+    def _starts(self, key, field, rows, n_chains) -> tuple[jax.Array, np.ndarray]:
+        parents = np.asarray(jax.random.permutation(key, np.resize(np.arange(len(rows)), max(n_chains, len(rows)))))
+        return jnp.asarray(rows[parents[:n_chains]]), parents[:n_chains]
+
+    def _check(self, field: Any) -> None:
+        if self.step_size is not None and not self.step_size > 0:
+            raise ValueError(f"Expected step_size > 0, got {self.step_size}.")
+        if self.needs == "potential" and not field.conservative:
+            raise ValueError(
+                f"{type(self).__name__} needs a field with a potential, got {type(field).__name__}; "
+                "use model='energy', 'kernel' or 'gaussian', or sample with Langevin."
+            )
+        if self.needs == "levels" and not isinstance(field, DiffusionField):
+            raise ValueError(
+                f"{type(self).__name__} needs a noise-conditional field, got {type(field).__name__}; "
+                "use model='diffusion', or sample with Langevin."
+            )
+
+    def sample(self, key: jax.Array, field: Field, n: int, rows: Any) -> Samples:
+        """Draw `n` rows from the density behind `field`; `rows` are the data that chains start from.
+
+        Chains that leave the finite numbers, or the data by a thousand spreads, are flagged and replaced by fresh
+        ones with a quarter of the step. If that never helps, the field itself is at fault and ValueError is raised.
+        """
+        self._check(field)
+        if n < 1:
+            raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
+        table = as_rows(rows, minimum=1)
+        centre = table.mean(axis=0)
+        limit = ESCAPE * (np.abs(table - centre).max() + float(getattr(field, "sigma_max", 0.0)) + 1e-6)
+        n_steps, n_discard = self._schedule()
+        n_keep = n_steps - n_discard
+        missing, n_diverged, step = -(-n // n_keep), 0, self.step_size
+        kept, parents, acceptance = [], [], []
+        for attempt in range(MAX_RETRIES + 1):
+            start_key, run_key = jax.random.split(jax.random.fold_in(key, attempt))
+            starts, parent = self._starts(start_key, field, table, missing)
+            # One float32 scalar type for the step: a retry or another value is no new compilation.
+            kernel = self._kernel(field, None if step is None else jnp.float32(step))
+            chains, ok, rate = _run_chunks(run_key, kernel, starts, centre, limit, n_steps, n_discard)
+            kept.append(chains[ok])
+            parents.append(parent[ok])
+            acceptance.append(rate[ok])
+            missing -= int(ok.sum())
+            n_diverged += int((~ok).sum())
+            if missing == 0:
+                break
+            if step is None:
+                break
+            step /= 4
+        if missing:
+            raise DivergedError(
+                f"Expected finite chains, got {n_diverged} diverged ones even with a step size of {step}; "
+                "the field is not finite or does not point back to the data: refit it, with more noise or rows."
+            )
+        return _collect(np.concatenate(kept), np.concatenate(parents), n, n_diverged, step,
+                        float(np.concatenate(acceptance).mean()) if self.needs == "potential" else None)  # fmt: skip
+
+
+def _run_chunks(key, kernel, starts, centre, limit, n_steps, n_discard):
+    """All chains, in blocks that keep at most CHUNK_VALUES floats; sizes are padded so that few programs exist."""
+    n_chains, d = starts.shape
+    n_keep = n_steps - n_discard
+    slots = bucket(n_keep, smallest=1)
+    size = min(bucket(n_chains, smallest=64), max(64, CHUNK_VALUES // (slots * d)))
+    parts = []
+    for begin in range(0, n_chains, size):
+        index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
+        chains, ok, rate = _run(key, kernel, index, starts[index], centre, limit, n_steps, n_discard, n_keep=slots)
+        used = min(size, n_chains - begin)
+        parts.append((np.asarray(chains)[:used, :n_keep], np.asarray(ok)[:used], np.asarray(rate)[:used]))
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def _collect(chains, parents, n, n_diverged, step, acceptance) -> Samples:
+    """Flatten chains so that the first rows come from as many chains as there are, and judge their mixing."""
+    n_chains, n_keep, d = chains.shape
+    ess = r_hat = None
+    if n_chains >= 2 and n_keep >= 8:  # split chains of at least four draws, as R-hat is defined
+        ess, r_hat = np.asarray(ess_bulk(chains)), np.asarray(rhat(chains))
+    rows = chains.swapaxes(0, 1).reshape(-1, d)[:n]
+    return Samples(rows, np.tile(parents, n_keep)[:n], n_diverged, step, acceptance, ess, r_hat)
+
+
+class Langevin(Sampler):
+    """Unadjusted Langevin dynamics, as the paper defines it.
+
+    Parameters
+    ----------
+    step_size : float
+        The paper's epsilon: x <- x + epsilon/2 s(x) + sqrt(epsilon) z.
+    chain_length : int
+        The paper's l: steps of a chain.
+    discard : float in [0, 1)
+        The paper's gamma: the first floor(gamma l) states of a chain are dropped, the others are all returned.
+    start : {"data", "inverse-score"}
+        Rows that chains start from: each equally often, or with probability proportional to 1 / |s|.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from scorefield import Langevin
+    >>> from scorefield.fields import standard_gaussian
+    >>> sampler = Langevin(step_size=0.1, chain_length=50)
+    >>> sampler.sample(jax.random.key(0), standard_gaussian(2), 100, [[0.0, 0.0]]).rows.shape
+    (100, 2)
+    """
+
+    def __init__(self, step_size=0.01, chain_length=100, discard=0.2, start="data"):
+        self.step_size = step_size
+        self.chain_length = chain_length
+        self.discard = discard
+        self.start = start
+
+    def _kernel(self, field, step_size):
+        return LangevinKernel(field, step_size)
+
+    def _schedule(self):
+        if int(self.chain_length) != self.chain_length or self.chain_length < 1:
+            raise ValueError(f"Expected chain_length to be an integer >= 1, got {self.chain_length}.")
+        if not 0 <= self.discard < 1:
+            raise ValueError(f"Expected discard in [0, 1), got {self.discard}.")
+        # The small constant undoes products such as 0.29 * 100 = 28.999...
+        return int(self.chain_length), int(self.discard * self.chain_length + 1e-9)
+
+    def _starts(self, key, field, rows, n_chains):
+        if self.start == "data":
+            return super()._starts(key, field, rows, n_chains)
+        if self.start != "inverse-score":
+            raise ValueError(f"Expected start 'data' or 'inverse-score', got {self.start!r}.")
+        norms = np.linalg.norm(map_rows(Method(field, "__call__"), rows), axis=1)
+        weights = 1 / np.maximum(norms, np.finfo(np.float32).tiny)
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                "Expected finite scores at the rows, got NaN or infinity; refit the field with more noise."
+            )
+        parents = np.asarray(jax.random.choice(key, len(rows), (n_chains,), p=weights / weights.sum()))
+        return jnp.asarray(rows[parents]), parents
+
+
+class MALA(Langevin):
+    """Metropolis-adjusted Langevin on a potential (blackjax): exact for any step size, at an acceptance rate.
+
+    Parameters are those of :class:`Langevin`, with the same epsilon.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from scorefield import MALA
+    >>> from scorefield.fields import standard_gaussian
+    >>> drawn = MALA(step_size=0.5).sample(jax.random.key(0), standard_gaussian(2), 100, [[0.0, 0.0]])
+    >>> 0.5 < drawn.acceptance <= 1.0
+    True
+    """
+
+    needs = "potential"
+
+    def __init__(self, step_size=0.1, chain_length=200, discard=0.5, start="data"):
+        super().__init__(step_size, chain_length, discard, start)
+
+    def _kernel(self, field, step_size):
+        return AdjustedKernel(field, step_size)
+
+
+class HMC(Langevin):
+    """Hamiltonian Monte Carlo on a potential (blackjax).
+
+    Parameters
+    ----------
+    step_size : float
+        Leapfrog step.
+    n_leapfrog : int
+        Leapfrog steps per proposal.
+    chain_length, discard, start
+        As in :class:`Langevin`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from scorefield import HMC
+    >>> from scorefield.fields import standard_gaussian
+    >>> HMC(chain_length=20).sample(jax.random.key(0), standard_gaussian(3), 10, [[0.0, 0.0, 0.0]]).rows.shape
+    (10, 3)
+    """
+
+    needs = "potential"
+
+    def __init__(self, step_size=0.2, n_leapfrog=10, chain_length=100, discard=0.5, start="data"):
+        super().__init__(step_size, chain_length, discard, start)
+        self.n_leapfrog = n_leapfrog
+
+    def _kernel(self, field, step_size):
+        if self.n_leapfrog < 1:
+            raise ValueError(f"Expected n_leapfrog >= 1, got {self.n_leapfrog}.")
+        return AdjustedKernel(field, step_size, int(self.n_leapfrog))
+
+
+class _FromNoise(Sampler):
+    """Chains that start at the widest noise level instead of at a row; one row is kept of each."""
+
+    needs = "levels"
+
+    def _starts(self, key, field, rows, n_chains):
+        noise = jax.random.normal(key, (n_chains, rows.shape[1]))
+        spread = jnp.sqrt(field.variances + field.sigma_max**2)
+        return field.mean + (noise * spread) @ field.axes.T, np.full(n_chains, -1)
+
+
+class AnnealedLangevin(_FromNoise):
+    """Langevin over falling noise levels of a `diffusion` model: it crosses between modes that are far apart.
+
+    Parameters
+    ----------
+    step_size : float
+        Step at noise sigma, in units of sigma^2.
+    n_levels : int
+        Noise levels, geometric from the widest to the finest.
+    steps_per_level : int
+        Langevin steps at each.
+
+    Examples
+    --------
+    >>> from scorefield import AnnealedLangevin
+    >>> AnnealedLangevin(n_levels=5)
+    AnnealedLangevin(step_size=0.1, n_levels=5, steps_per_level=20)
+    """
+
+    def __init__(self, step_size=0.1, n_levels=20, steps_per_level=20):
+        self.step_size = step_size
+        self.n_levels = n_levels
+        self.steps_per_level = steps_per_level
+
+    def _kernel(self, field, step_size):
+        return AnnealedKernel(field, step_size, int(self.n_levels), int(self.steps_per_level))
+
+    def _schedule(self):
+        if self.n_levels < 1 or self.steps_per_level < 1:
+            raise ValueError(
+                f"Expected n_levels and steps_per_level >= 1, got {self.n_levels}, {self.steps_per_level}."
+            )
+        n_steps = int(self.n_levels * self.steps_per_level)
+        return n_steps, n_steps - 1
+
+
+class ReverseDiffusion(_FromNoise):
+    """Integrate the probability-flow equation of a `diffusion` model from noise to data: independent rows.
+
+    Parameters
+    ----------
+    n_levels : int
+        Heun steps from the widest to the finest noise level.
+
+    Examples
+    --------
+    >>> from scorefield import ReverseDiffusion
+    >>> ReverseDiffusion().get_params()
+    {'n_levels': 40}
+    """
+
+    def __init__(self, n_levels=40):
+        self.n_levels = n_levels
+
+    def _kernel(self, field, step_size):
+        return ReverseKernel(field, int(self.n_levels))
+
+    def _schedule(self):
+        if self.n_levels < 1:
+            raise ValueError(f"Expected n_levels >= 1, got {self.n_levels}.")
+        return int(self.n_levels), int(self.n_levels) - 1
