@@ -28,22 +28,21 @@ def network_divergence(
     """
     d, depth = x.shape[-1], len(network.weights)
     inputs = x if context is None else jnp.concatenate([x, context])
-    if depth > 3:
-        rest = (
-            (lambda z: network(z) * scales)
-            if context is None
-            else (lambda z: network(jnp.concatenate([z, context])) * scales)
-        )
-        return network(inputs), forward_divergence(rest, x)[1]
     first, last = network.weights[0][:d], network.weights[-1] * scales
     if depth == 1:
-        return network(inputs), jnp.trace(last[:d])
-    hidden, slope1 = with_slope(network.activation, inputs @ network.weights[0] + network.biases[0])
+        return network(inputs), jnp.trace(first * scales)
+    hidden, slope = with_slope(network.activation, inputs @ network.weights[0] + network.biases[0])
     if depth == 2:
-        return hidden @ network.weights[1] + network.biases[1], slope1 @ jnp.sum(first.T * last, axis=1)
-    hidden, slope2 = with_slope(network.activation, hidden @ network.weights[1] + network.biases[1])
-    mixing = network.weights[1] * (last @ first).T
-    return hidden @ network.weights[2] + network.biases[2], (slope1 @ mixing) @ slope2
+        return hidden @ network.weights[1] + network.biases[1], slope @ jnp.sum(first.T * last, axis=1)
+    if depth == 3:
+        mixing = network.weights[1] * (last @ first).T
+        hidden, slope2 = with_slope(network.activation, hidden @ network.weights[1] + network.biases[1])
+        return hidden @ network.weights[2] + network.biases[2], (slope @ mixing) @ slope2
+    jacobian = first * slope  # (d, width): forward mode, one row a column of the table
+    for weight, bias in zip(network.weights[1:-1], network.biases[1:-1], strict=True):
+        hidden, slope = with_slope(network.activation, hidden @ weight + bias)
+        jacobian = (jacobian @ weight) * slope
+    return hidden @ network.weights[-1] + network.biases[-1], jnp.sum(jacobian.T * last)
 
 
 def network_laplacian(network: Network, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -56,6 +56,12 @@ class Gaussian(Field):
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self(x), -jnp.trace(self.precision)
 
+    def sample(self, key: jax.Array, n: int) -> jax.Array:
+        """`n` independent rows (n, d): L'^-1 z has covariance P^-1 when P = L L'."""
+        noise = jax.random.normal(key, (self.mean.shape[0], n))
+        factor = jnp.linalg.cholesky(self.precision)
+        return self.mean + jax.scipy.linalg.solve_triangular(factor.T, noise, lower=False).T
+
 
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
     """Sample covariance whose correlations are shrunk towards zero, by the OAS weight when `shrinkage="auto"`.

@@ -3,30 +3,49 @@
 Exact: Eq:score_matching_2b (with its first line corrected). Sliced: Eq:score_matching_3b. Denoising: Vincent (2011).
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from scorefield._tree import Method, as_rows, map_rows, pytree, static
-from scorefield.fields import DiffusionField, Field
+from scorefield.fields import DiffusionField, EnergyField, Field
+
+
+def default_noise(n: int, d: int) -> float:
+    """A quarter of Scott's bandwidth n^(-1/(d+4)), for columns of unit variance.
+
+    Enough to keep a network from the single rows, little enough to leave the density: `benchmarks/density_truth.py`.
+    """
+    return 0.25 * n ** (-1 / (d + 4))
 
 
 @pytree
 class Exact:
-    """1/2 |s|^2 + div s, at rows with N(0, noise^2 I) added (zero follows the paper)."""
-
-    noise: float = 0.0
+    """1/2 |s|^2 + div s."""
 
     def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
-        score, divergence = field.value_and_divergence(x + self.noise * jax.random.normal(key, x.shape))
+        score, divergence = field.value_and_divergence(x)
         return 0.5 * score @ score + divergence
+
+
+@pytree
+class NoisyRows:
+    """Another objective at rows with N(0, sigma^2 I) added: matches the data's density smoothed by that much."""
+
+    objective: Any
+    sigma: float
+
+    def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
+        key_noise, key_rest = jax.random.split(key)
+        return self.objective(field, key_rest, x + self.sigma * jax.random.normal(key_noise, x.shape))
 
 
 @pytree
 class Sliced:
     """1/2 (v's)^2 + v' (grad s) v averaged over random v; for Rademacher v the first term is |s|^2 / 2 itself."""
 
-    noise: float = 0.0
     n_projections: int = static(default=1)
     projection: str = static(default="rademacher")
 
@@ -37,10 +56,8 @@ class Sliced:
             raise ValueError(f"Expected projection 'rademacher' or 'gaussian', got {self.projection!r}.")
 
     def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
-        key_noise, key_v = jax.random.split(key)
-        x = x + self.noise * jax.random.normal(key_noise, x.shape)
         draw = jax.random.rademacher if self.projection == "rademacher" else jax.random.normal
-        directions = draw(key_v, (self.n_projections, x.shape[-1])).astype(x.dtype)
+        directions = draw(key, (self.n_projections, x.shape[-1])).astype(x.dtype)
         score, tangent = jax.linearize(field, x)
         curvature = jnp.mean(jax.vmap(lambda v: v @ tangent(v))(directions))
         # The expectation of (v's)^2 over v is |s|^2 for both kinds; taking it exactly only lowers the variance.
@@ -60,6 +77,25 @@ class Denoising:
 
 
 @pytree
+class ContrastiveDenoising:
+    """Denoising of an `EnergyField`, plus `contrast` times the logistic loss of noisy rows against draws of its base.
+
+    A score says nothing of the masses of modes that lie apart. The contrast does: its optimum is
+    network(x) = log p(x) - log base(x), constant included: the energy comes out normalised (Gutmann & Hyvarinen 2010).
+    """
+
+    sigma: float = 0.1
+    contrast: float = 1.0
+
+    def __call__(self, field: EnergyField, key: jax.Array, x: jax.Array) -> jax.Array:
+        key_noise, key_base = jax.random.split(key)
+        noisy = x + self.sigma * jax.random.normal(key_noise, x.shape)  # the draw that Denoising makes of this key
+        other = jax.lax.stop_gradient(field.base).sample(key_base, 1)[0]
+        labels = jax.nn.softplus(-field.network(noisy)[0]) + jax.nn.softplus(field.network(other)[0])
+        return Denoising(self.sigma)(field, key_noise, x) + self.contrast * labels
+
+
+@pytree
 class MultilevelDenoising:
     """Denoising over the levels of a `DiffusionField`, log-uniform, in the unit scale of its network's outputs."""
 
@@ -74,11 +110,11 @@ class MultilevelDenoising:
         return 0.5 * jnp.sum(residual**2)
 
 
-def mean_loss(key: jax.Array, field: Field, objective: object, rows: object) -> float:
+def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
     """Mean of an objective over a table, each row with a key of its own."""
     table = as_rows(rows, minimum=1)
     keys = jax.random.split(key, len(table))
-    losses = jax.vmap(lambda k, x: objective(field, k, x))(keys, jnp.asarray(table))  # type: ignore[operator]
+    losses = jax.vmap(lambda k, x: objective(field, k, x))(keys, jnp.asarray(table))
     return float(jnp.mean(losses))
 
 

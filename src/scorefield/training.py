@@ -73,6 +73,13 @@ def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Ar
     return jnp.mean(jax.vmap(lambda k, row: objective(model, k, row))(keys, batch))
 
 
+def _over_models(function: Callable, *stacked: Any) -> Any:
+    """vmap over models; a single one runs unbatched, where forward mode is several times faster."""
+    if len(jax.tree.leaves(stacked)[0]) > 1:
+        return jax.vmap(function)(*stacked)
+    return jax.tree.map(lambda leaf: leaf[None], function(*(unstack(tree, 0) for tree in stacked)))
+
+
 @jax.jit
 def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, rate: jax.Array, max_steps: jax.Array):
     """Advance every model by one chunk; returns the states and the losses (models, steps)."""
@@ -93,7 +100,7 @@ def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, r
 
         return jax.lax.scan(step, state, batches)
 
-    return jax.vmap(one_model)(jax.random.split(key, len(rate)), states, batches, rate)
+    return _over_models(one_model, jax.random.split(key, len(rate)), states, batches, rate)
 
 
 @jax.jit
@@ -105,7 +112,7 @@ def _held_out_loss(keys: jax.Array, models: Any, objective: Any, rows: Any, weig
         losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
         return jnp.sum(losses * weights) / jnp.sum(weights)
 
-    return jax.vmap(one_model)(keys, models, rows, weights)
+    return _over_models(one_model, keys, models, rows, weights)
 
 
 @jax.jit
@@ -164,7 +171,7 @@ def train_many(
     tables: Sequence[Any],
     objective: Any,
     *,
-    learning_rate: float | Sequence[float] = 1e-3,
+    learning_rate: float | Sequence[float] = 3e-3,
     batch_size: int = 128,
     max_steps: int = 3000,
     validation_fraction: float = 0.2,

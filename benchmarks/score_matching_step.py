@@ -1,0 +1,116 @@
+"""Time of one exact score-matching step on [10, 128, 128, 10], four ways, and the share of the machine's peak.
+
+Closed-form divergence and jacfwd are timed in this library's trainer; where torch is installed, so are the usual
+autograd loop over columns and one sliced projection. All in one run: read the ratios, not the times.
+
+    python benchmarks/score_matching_step.py
+"""
+
+import time
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+
+from scorefield import training
+from scorefield._tree import pytree, stack
+from scorefield.divergence import forward_divergence
+from scorefield.fields import VectorField, init_vector_field
+from scorefield.objectives import Exact
+
+SIZES = (10, 128, 128, 10)
+REPEATS = 7
+
+
+@pytree
+class ForwardField(VectorField):
+    """The same network with its divergence by forward mode."""
+
+    def value_and_divergence(self, x):
+        return forward_divergence(self, x)
+
+
+def best_of(function, n_steps):
+    function()
+    times = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        function()
+        times.append((time.perf_counter() - begin) / n_steps)
+    return min(times)
+
+
+def matmul_peak():
+    """Floating-point operations per second of a 2048 x 2048 product."""
+    a = jnp.ones((2048, 2048))
+    product = jax.jit(jnp.matmul)
+    return 2 * 2048**3 / best_of(lambda: product(a, a).block_until_ready(), 1)
+
+
+def ours(field_type, batch):
+    """Seconds a step of the trainer's compiled chunk."""
+    d = SIZES[0]
+    model = stack([field_type(init_vector_field(jax.random.key(0), d, hidden=SIZES[1:-1]).network)])
+    state = training._State(model, model, jax.vmap(training.OPTIMIZER.init)(model), jnp.zeros(1, jnp.int32))
+    batches = jax.random.normal(jax.random.key(1), (1, training.CHUNK_STEPS, batch, d))
+    rate, total = jnp.full(1, 1e-3), jnp.float32(1e4)
+
+    def chunk():
+        _, losses = training._train_chunk(jax.random.key(2), state, batches, Exact(), rate, total)
+        losses.block_until_ready()
+
+    return best_of(chunk, training.CHUNK_STEPS)
+
+
+def torch_step(batch, sliced):
+    """Seconds a step of the usual torch code, eager, with Adam."""
+    import torch
+
+    layers = []
+    for a, b in pairwise(SIZES):
+        layers += [torch.nn.Linear(a, b), torch.nn.SiLU()]
+    net = torch.nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    rows = torch.randn(batch, SIZES[0])
+
+    def step():
+        x = rows.clone().requires_grad_(True)
+        score = net(x)
+        if sliced:
+            v = torch.randint(0, 2, x.shape).float() * 2 - 1
+            trace = (torch.autograd.grad((score * v).sum(), x, create_graph=True)[0] * v).sum(1)
+        else:
+            trace = sum(
+                torch.autograd.grad(score[:, i].sum(), x, create_graph=True)[0][:, i] for i in range(x.shape[1])
+            )
+        loss = (0.5 * (score**2).sum(1) + trace).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return best_of(lambda: [step() for _ in range(20)], 20)
+
+
+def main():
+    d, h1, h2, _ = SIZES
+    # Multiply-adds of one row: forward pass and the divergence's extra product; a backward pass costs twice that.
+    operations = 2 * 3 * (d * h1 + h1 * h2 + h2 * d + h1 * h2)
+    peak = matmul_peak()
+    print(f"matrix-product peak here: {peak / 1e9:.0f} Gflop/s on {jax.devices()[0].platform}")
+    for batch in (128, 1024):
+        closed = ours(VectorField, batch)
+        times = {"jacfwd": ours(ForwardField, batch)}
+        try:
+            times["torch autograd loop"] = torch_step(batch, sliced=False)
+            times["torch, one sliced projection"] = torch_step(batch, sliced=True)
+        except ImportError:
+            print("torch is not installed: its two rows are left out (pip install torch to have them)")
+        print(
+            f"batch {batch}: closed form {closed * 1e3:.3f} ms a step, {operations * batch / closed / peak:.0%} of the peak"
+        )
+        for name, seconds in times.items():
+            print(f"batch {batch}: {name:<29} {seconds * 1e3:8.3f} ms, {seconds / closed:5.1f} x the closed form")
+
+
+if __name__ == "__main__":
+    main()
