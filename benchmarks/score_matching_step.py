@@ -105,9 +105,8 @@ def main():
             times["torch, one sliced projection"] = torch_step(batch, sliced=True)
         except ImportError:
             print("torch is not installed: its two rows are left out (pip install torch to have them)")
-        print(
-            f"batch {batch}: closed form {closed * 1e3:.3f} ms a step, {operations * batch / closed / peak:.0%} of the peak"
-        )
+        share = operations * batch / closed / peak
+        print(f"batch {batch}: closed form {closed * 1e3:.3f} ms a step, {share:.0%} of the peak")
         for name, seconds in times.items():
             print(f"batch {batch}: {name:<29} {seconds * 1e3:8.3f} ms, {seconds / closed:5.1f} x the closed form")
 

@@ -76,7 +76,8 @@ class Method:
 
 def as_rows(rows: Any, *, minimum: int = 2, name: str = "rows") -> np.ndarray:
     """Validate a finite float32 table (n, d) with at least `minimum` rows."""
-    table = np.asarray(rows, dtype=np.float32)
+    with np.errstate(over="ignore"):  # an overflow is reported below, with its remedy
+        table = np.asarray(rows, dtype=np.float32)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"Expected {name} of shape (n, d) with d >= 1, got shape {table.shape}.")
     if len(table) < minimum:

@@ -1,27 +1,23 @@
-"""Samplers of a score field: Langevin, annealed Langevin, MALA, HMC and reverse diffusion, on one driver.
+"""Samplers of a score field: Langevin, annealed Langevin, MALA, HMC and reverse diffusion.
 
 Eq:Langevin_dynamics of the paper, with its step size epsilon, chain length l, discard rate gamma and start rule.
 """
 
 import inspect
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from blackjax.diagnostics import ess_bulk, rhat
 
-from scorefield._tree import Method, as_rows, bucket, map_rows, pytree, static
+from scorefield._tree import Method, as_rows, map_rows
+from scorefield.chains import AdjustedKernel, AnnealedKernel, LangevinKernel, ReverseKernel, run_chains
 from scorefield.fields import DiffusionField, Field
 from scorefield.training import DivergedError
 
-CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
 ESCAPE = 1e3  # a chain this many data spreads away from the rows has diverged
 MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
-MALA_KERNEL = blackjax.mala.build_kernel()
-HMC_KERNEL = blackjax.hmc.build_kernel()
 
 
 class Samples(NamedTuple):
@@ -34,113 +30,6 @@ class Samples(NamedTuple):
     acceptance: float | None  # mean acceptance probability, for the adjusted samplers
     ess: np.ndarray | None  # (d,) bulk effective sample size, where chains are long enough to say
     r_hat: np.ndarray | None  # (d,) rank-normalised split R-hat
-
-
-@pytree
-class LangevinKernel:
-    """x + epsilon/2 s(x) + sqrt(epsilon) z."""
-
-    field: Field
-    step_size: jax.Array
-
-    def init(self, x):
-        return x
-
-    def step(self, key, x, t):
-        noise = jax.random.normal(key, x.shape)
-        return x + 0.5 * self.step_size * self.field(x) + jnp.sqrt(self.step_size) * noise, jnp.ones(())
-
-    def position(self, state):
-        return state
-
-
-@pytree
-class AdjustedKernel:
-    """A Metropolis-adjusted kernel of blackjax on the potential of a field."""
-
-    field: Field
-    step_size: jax.Array
-    n_leapfrog: int | None = static(default=None)
-
-    def init(self, x):
-        return (blackjax.hmc if self.n_leapfrog else blackjax.mala).init(x, self.field.potential)
-
-    def step(self, key, state, t):
-        if self.n_leapfrog:
-            mass = jnp.ones_like(state.position)
-            state, info = HMC_KERNEL(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
-        else:  # blackjax moves by step * gradient; the paper's epsilon is twice that
-            state, info = MALA_KERNEL(key, state, self.field.potential, self.step_size / 2)
-        return state, info.acceptance_rate
-
-    def position(self, state):
-        return state.position
-
-
-@pytree
-class AnnealedKernel:
-    """Langevin steps at noise levels that fall geometrically; the step is epsilon sigma^2."""
-
-    field: DiffusionField
-    step_size: jax.Array
-    n_levels: int = static()
-    steps_per_level: int = static()
-
-    def init(self, x):
-        return x
-
-    def step(self, key, x, t):
-        low, high = self.field.sigma_min, self.field.sigma_max
-        sigma = high * (low / high) ** ((t // self.steps_per_level) / max(self.n_levels - 1, 1))
-        return LangevinKernel(self.field.at(sigma), self.step_size * sigma**2).step(key, x, t)
-
-    def position(self, state):
-        return state
-
-
-@pytree
-class ReverseKernel:
-    """Heun's second-order step of the probability-flow equation dx/dsigma = -sigma s(x, sigma), downwards."""
-
-    field: DiffusionField
-    n_levels: int = static()
-
-    def init(self, x):
-        return x
-
-    def step(self, key, x, t):
-        low, high = self.field.sigma_min, self.field.sigma_max
-        level = lambda i: high * (low / high) ** (i / self.n_levels)  # noqa: E731
-        now, then = level(t), level(t + 1)
-        slope = -now * self.field.at(now)(x)
-        euler = x + (then - now) * slope
-        return x + (then - now) * 0.5 * (slope - then * self.field.at(then)(euler)), jnp.ones(())
-
-    def position(self, state):
-        return state
-
-
-@partial(jax.jit, static_argnames=("n_keep",))
-def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_keep):
-    """Run a block of chains; returns kept samples (chains, n_keep, d), divergence flags and mean acceptance."""
-
-    def one_chain(i, start):
-        chain_key = jax.random.fold_in(key, i)
-
-        def body(t, carry):
-            state, kept, ok, acceptance = carry
-            state, accepted = kernel.step(jax.random.fold_in(chain_key, t), state, t)
-            x = kernel.position(state)
-            ok &= jnp.all(jnp.abs(x - centre) < limit)  # false for NaN too
-            # The slot before the first kept step is overwritten later; burn-in writes land there.
-            kept = kept.at[jnp.maximum(t - n_discard, 0)].set(x)
-            return state, kept, ok, acceptance + accepted
-
-        carry = (kernel.init(start), jnp.zeros((n_keep, start.shape[0])), jnp.bool_(True), jnp.zeros(()))
-        _, kept, ok, acceptance = jax.lax.fori_loop(0, n_steps, body, carry)
-        return kept, ok, acceptance / n_steps
-
-    return jax.vmap(one_chain)(index, starts)
 
 
 class _Parameters:
@@ -211,7 +100,9 @@ class Sampler(_Parameters):
             raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
         table = as_rows(rows, minimum=1)
         centre = table.mean(axis=0)
-        limit = ESCAPE * (np.abs(table - centre).max() + float(getattr(field, "sigma_max", 0.0)) + 1e-6)
+        # Rows without spread of their own (a single one) are given the scale of their values, or one.
+        spread = np.abs(table - centre).max() or max(np.abs(centre).max(), 1.0)
+        limit = ESCAPE * float(spread + getattr(field, "sigma_max", 0.0))
         n_steps, n_discard = self._schedule()
         n_keep = n_steps - n_discard
         missing, n_diverged, step = -(-n // n_keep), 0, self.step_size
@@ -221,7 +112,7 @@ class Sampler(_Parameters):
             starts, parent = self._starts(start_key, field, table, missing)
             # One float32 scalar type for the step: a retry or another value is no new compilation.
             kernel = self._kernel(field, None if step is None else jnp.float32(step))
-            chains, ok, rate = _run_chunks(run_key, kernel, starts, centre, limit, n_steps, n_discard)
+            chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
             kept.append(chains[ok])
             parents.append(parent[ok])
             acceptance.append(rate[ok])
@@ -239,21 +130,6 @@ class Sampler(_Parameters):
             )
         return _collect(np.concatenate(kept), np.concatenate(parents), n, n_diverged, step,
                         float(np.concatenate(acceptance).mean()) if self.needs == "potential" else None)  # fmt: skip
-
-
-def _run_chunks(key, kernel, starts, centre, limit, n_steps, n_discard):
-    """All chains, in blocks that keep at most CHUNK_VALUES floats; sizes are padded so that few programs exist."""
-    n_chains, d = starts.shape
-    n_keep = n_steps - n_discard
-    slots = bucket(n_keep, smallest=1)
-    size = min(bucket(n_chains, smallest=64), max(64, CHUNK_VALUES // (slots * d)))
-    parts = []
-    for begin in range(0, n_chains, size):
-        index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
-        chains, ok, rate = _run(key, kernel, index, starts[index], centre, limit, n_steps, n_discard, n_keep=slots)
-        used = min(size, n_chains - begin)
-        parts.append((np.asarray(chains)[:used, :n_keep], np.asarray(ok)[:used], np.asarray(rate)[:used]))
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 def _collect(chains, parents, n, n_diverged, step, acceptance) -> Samples:
@@ -400,16 +276,16 @@ class AnnealedLangevin(_FromNoise):
     n_levels : int
         Noise levels, geometric from the widest to the finest.
     steps_per_level : int
-        Langevin steps at each.
+        Langevin steps at each. Chains follow the falling levels when steps_per_level * step_size is well above one.
 
     Examples
     --------
     >>> from scorefield import AnnealedLangevin
     >>> AnnealedLangevin(n_levels=5)
-    AnnealedLangevin(step_size=0.1, n_levels=5, steps_per_level=20)
+    AnnealedLangevin(step_size=0.3, n_levels=5, steps_per_level=40)
     """
 
-    def __init__(self, step_size=0.1, n_levels=20, steps_per_level=20):
+    def __init__(self, step_size=0.3, n_levels=30, steps_per_level=40):
         self.step_size = step_size
         self.n_levels = n_levels
         self.steps_per_level = steps_per_level

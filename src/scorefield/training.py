@@ -130,11 +130,12 @@ def _fixed_block(table: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]
 
 
 def _check_table(table: Any) -> Any:
-    """Float leaves of two axes are validated as rows; other leaves (labels) only have to be as long."""
-    checked = jax.tree.map(lambda leaf: as_rows(leaf) if np.ndim(leaf) == 2 else np.asarray(leaf), table)
-    if len({len(leaf) for leaf in jax.tree.leaves(checked)}) != 1:
+    """The first leaf is validated as rows; others (labels) only have to be as long."""
+    leaves, structure = jax.tree.flatten(table)
+    checked = [as_rows(leaves[0]), *(np.asarray(leaf) for leaf in leaves[1:])]
+    if len({len(leaf) for leaf in checked}) != 1:
         raise ValueError("Expected arrays of one length in a table, got several lengths.")
-    return checked
+    return jax.tree.unflatten(structure, checked)
 
 
 def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
@@ -180,8 +181,9 @@ def train_many(
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
 
-    A table is an array (n, d), or a pytree of arrays with n rows each. `patience` counts chunks without a better
-    held-out loss; None trains to the end and returns the last average. A true return of `callback` stops the run.
+    A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
+    counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
+    return of `callback` stops the run.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
