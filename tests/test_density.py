@@ -10,8 +10,8 @@ from scorefield._tree import Method, map_rows, pytree
 from scorefield.fields import (
     DiffusionField,
     Field,
-    Gaussian,
     fit_gaussian,
+    gaussian_from_covariance,
     init_diffusion_field,
     init_energy_field,
     init_vector_field,
@@ -107,7 +107,7 @@ def test_path_gap_in_one_column_is_zero(key):
 
 @pytest.mark.parametrize("kernel", ["uniform", "epanechnikov"])
 def test_smoothing(key, kernel):
-    linear = Gaussian(jnp.array([1.0, -1.0]), jnp.array([[2.0, 0.3], [0.3, 1.0]]))
+    linear = gaussian_from_covariance([1.0, -1.0], [[2.0, 0.3], [0.3, 1.0]])
     x = jnp.array([0.4, 0.7])
     smoothed = smooth(key, linear, 2, 0.5, kernel=kernel)
     np.testing.assert_allclose(smoothed(x), linear(x), atol=1e-5)  # opposite pairs leave a linear field as it is

@@ -45,14 +45,18 @@ def network_divergence(
     return hidden @ network.weights[-1] + network.biases[-1], jnp.sum(jacobian.T * last)
 
 
-def network_laplacian(network: Network, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def network_laplacian(
+    network: Network, inputs: jax.Array, jacobian: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Value, gradient and Laplacian of a scalar network in one forward pass (a forward Laplacian).
+
+    `jacobian` (d, width) is that of inputs which are a linear map of the point; the identity where it is left out.
 
     Each layer carries the Jacobian J (d, width) and the Laplacian; through an activation with slope a and
     curvature c they become a J and a lap + c |J|^2, so that no second backward pass is needed.
     """
-    value, jacobian = x, jnp.eye(x.shape[-1], dtype=x.dtype)
-    laplacian = jnp.zeros_like(x)
+    jacobian = jnp.eye(inputs.shape[-1], dtype=inputs.dtype) if jacobian is None else jacobian
+    value, laplacian = inputs, jnp.zeros_like(inputs)
     for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
         jacobian, laplacian = jacobian @ weight, laplacian @ weight
         value, slope, curvature = with_curvature(network.activation, value @ weight + bias)

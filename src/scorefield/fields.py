@@ -38,29 +38,49 @@ class Field:
 
 @pytree
 class Gaussian(Field):
-    """N(mean, precision^-1): the linear score s = P (mean - x)."""
+    """N(mean, covariance) with the linear score s = P (mean - x), where P = whiten whiten' is the precision.
+
+    Rows map to independent unit normals z = (x - mean) whiten and back by x = mean + z color, so that no linear
+    system is solved at run time. Make one with `gaussian_from_covariance` or `fit_gaussian`.
+    """
 
     mean: jax.Array
-    precision: jax.Array
+    whiten: jax.Array  # lower triangular
+    color: jax.Array  # its inverse
     conservative = True
     normalized = True
 
+    @property
+    def precision(self) -> jax.Array:
+        return self.whiten @ self.whiten.T
+
     def __call__(self, x: jax.Array) -> jax.Array:
-        return (self.mean - x) @ self.precision
+        return (self.mean - x) @ self.whiten @ self.whiten.T
 
     def potential(self, x: jax.Array) -> jax.Array:
-        centred = x - self.mean
-        log_det = jnp.linalg.slogdet(self.precision)[1]
-        return 0.5 * (log_det - x.shape[-1] * LOG_2PI - centred @ self.precision @ centred)
+        z = (x - self.mean) @ self.whiten
+        return jnp.sum(jnp.log(jnp.diagonal(self.whiten))) - 0.5 * (x.shape[-1] * LOG_2PI + z @ z)
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return self(x), -jnp.trace(self.precision)
+        return self(x), -jnp.sum(self.whiten**2)
 
     def sample(self, key: jax.Array, n: int) -> jax.Array:
-        """`n` independent rows (n, d): L'^-1 z has covariance P^-1 when P = L L'."""
-        noise = jax.random.normal(key, (self.mean.shape[0], n))
-        factor = jnp.linalg.cholesky(self.precision)
-        return self.mean + jax.scipy.linalg.solve_triangular(factor.T, noise, lower=False).T
+        """`n` independent rows (n, d)."""
+        return self.mean + jax.random.normal(key, (n, self.mean.shape[0])) @ self.color
+
+
+def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
+    """A `Gaussian` with the given moments; decomposed in double precision at unit scale, whatever the units."""
+    sigma = np.asarray(covariance, np.float64)
+    scale = np.sqrt(np.diag(sigma))
+    correlation = sigma / np.outer(scale, scale)
+    if np.linalg.cond(correlation) > 1 / np.finfo(np.float32).eps:
+        raise ValueError(
+            "Expected linearly independent columns, got a singular covariance; drop one or pass noise > 0."
+        )
+    whiten = np.linalg.cholesky(np.linalg.inv(correlation))
+    color = np.linalg.inv(whiten) * scale
+    return Gaussian(*(jnp.asarray(a, jnp.float32) for a in (mean, whiten / scale[:, None], color)))
 
 
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
@@ -102,19 +122,12 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0
     else:
         covariance = shrunk_covariance(table, shrinkage)
     covariance = covariance + noise**2 * np.eye(d)
-    scale = np.sqrt(np.diag(covariance))
-    if np.linalg.cond(covariance / np.outer(scale, scale)) > 1 / np.finfo(np.float32).eps:
-        raise ValueError(
-            "Expected linearly independent columns, got a singular covariance; drop one or pass noise > 0."
-        )
-    mean = table.mean(axis=0, dtype=np.float64)
-    precision = np.linalg.inv(covariance / np.outer(scale, scale)) / np.outer(scale, scale)
-    return Gaussian(jnp.asarray(mean, jnp.float32), jnp.asarray(precision, jnp.float32))
+    return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)
 
 
 def standard_gaussian(d: int) -> Gaussian:
     """N(0, I)."""
-    return Gaussian(jnp.zeros(d), jnp.eye(d))
+    return Gaussian(jnp.zeros(d), jnp.eye(d), jnp.eye(d))
 
 
 @pytree
@@ -137,25 +150,32 @@ def init_vector_field(key: jax.Array, d: int, *, hidden: Sequence[int], activati
 
 @pytree
 class EnergyField(Field):
-    """s = grad potential with potential(x) = log base(x) + network(x).
+    """s = grad potential with potential(x) = log base(x) + network(z), z = (x - base.mean) base.whiten.
 
     The network grows at most linearly and the Gaussian base falls quadratically, so exp(potential) always has a
-    finite integral. The base is data, not a parameter: no gradient reaches it.
+    finite integral; whitened inputs make the model indifferent to units, offsets and correlations. The base is data,
+    not a parameter: no gradient reaches it.
     """
 
     network: Network
     base: Gaussian
     conservative = True
 
+    def log_ratio(self, x: jax.Array) -> jax.Array:
+        """potential(x) - log base(x)."""
+        base = jax.lax.stop_gradient(self.base)
+        return self.network((x - base.mean) @ base.whiten)[0]
+
     def potential(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base).potential(x) + self.network(x)[0]
+        return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratio(x)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base)(x) + jax.grad(lambda z: self.network(z)[0])(x)
+        return jax.lax.stop_gradient(self.base)(x) + jax.grad(self.log_ratio)(x)
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        score, divergence = jax.lax.stop_gradient(self.base).value_and_divergence(x)
-        _, gradient, laplacian = network_laplacian(self.network, x)
+        base = jax.lax.stop_gradient(self.base)
+        score, divergence = base.value_and_divergence(x)
+        _, gradient, laplacian = network_laplacian(self.network, (x - base.mean) @ base.whiten, base.whiten)
         return score + gradient, divergence + laplacian
 
 

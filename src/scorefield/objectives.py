@@ -81,7 +81,7 @@ class ContrastiveDenoising:
     """Denoising of an `EnergyField`, plus `contrast` times the logistic loss of noisy rows against draws of its base.
 
     A score says nothing of the masses of modes that lie apart. The contrast does: its optimum is
-    network(x) = log p(x) - log base(x), constant included: the energy comes out normalised (Gutmann & Hyvarinen 2010).
+    log_ratio = log p - log base, constant included: the energy comes out normalised (Gutmann & Hyvarinen 2010).
     """
 
     sigma: float = 0.1
@@ -91,7 +91,7 @@ class ContrastiveDenoising:
         key_noise, key_base = jax.random.split(key)
         noisy = x + self.sigma * jax.random.normal(key_noise, x.shape)  # the draw that Denoising makes of this key
         other = jax.lax.stop_gradient(field.base).sample(key_base, 1)[0]
-        labels = jax.nn.softplus(-field.network(noisy)[0]) + jax.nn.softplus(field.network(other)[0])
+        labels = jax.nn.softplus(-field.log_ratio(noisy)) + jax.nn.softplus(field.log_ratio(other))
         return Denoising(self.sigma)(field, key_noise, x) + self.contrast * labels
 
 
