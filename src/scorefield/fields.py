@@ -54,6 +54,11 @@ class Gaussian(Field):
     def precision(self) -> jax.Array:
         return self.whiten @ self.whiten.T
 
+    @property
+    def scale(self) -> jax.Array:
+        """Standard deviations of the columns: the covariance is color' color."""
+        return jnp.sqrt(jnp.sum(self.color**2, axis=0))
+
     def __call__(self, x: jax.Array) -> jax.Array:
         return (self.mean - x) @ self.whiten @ self.whiten.T
 
@@ -150,11 +155,11 @@ def init_vector_field(key: jax.Array, d: int, *, hidden: Sequence[int], activati
 
 @pytree
 class EnergyField(Field):
-    """s = grad potential with potential(x) = log base(x) + network(z), z = (x - base.mean) base.whiten.
+    """s = grad potential with potential(x) = log base(x) + network((x - base.mean) / base.scale).
 
     The network grows at most linearly and the Gaussian base falls quadratically, so exp(potential) always has a
-    finite integral; whitened inputs make the model indifferent to units, offsets and correlations. The base is data,
-    not a parameter: no gradient reaches it.
+    finite integral; scaled inputs make the model indifferent to units and offsets (whitened ones were measurably
+    worse). The base is data, not a parameter: no gradient reaches it.
     """
 
     network: Network
@@ -164,7 +169,7 @@ class EnergyField(Field):
     def log_ratio(self, x: jax.Array) -> jax.Array:
         """potential(x) - log base(x)."""
         base = jax.lax.stop_gradient(self.base)
-        return self.network((x - base.mean) @ base.whiten)[0]
+        return self.network((x - base.mean) / base.scale)[0]
 
     def potential(self, x: jax.Array) -> jax.Array:
         return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratio(x)
@@ -175,7 +180,7 @@ class EnergyField(Field):
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         base = jax.lax.stop_gradient(self.base)
         score, divergence = base.value_and_divergence(x)
-        _, gradient, laplacian = network_laplacian(self.network, (x - base.mean) @ base.whiten, base.whiten)
+        _, gradient, laplacian = network_laplacian(self.network, (x - base.mean) / base.scale, jnp.diag(1 / base.scale))
         return score + gradient, divergence + laplacian
 
 
