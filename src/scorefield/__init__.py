@@ -6,6 +6,15 @@ __version__ = "0.1.0.dev0"
 
 # Public names are resolved on first use, so that `import scorefield` costs nothing and does not import jax.
 _PUBLIC = {
+    "ScoreDensity": "density",
+    "ScoreClassifier": "classifier",
+    "ScoreOverSampler": "oversampling",
+    "PriorCorrectedClassifier": "prior_correction",
+    "ScoreFeatures": "features",
+    "LabellingClassifier": "labelling",
+    "find_boundary": "posterior",
+    "posterior_score": "posterior",
+    "posterior_gradient": "posterior",
     "Langevin": "samplers",
     "AnnealedLangevin": "samplers",
     "MALA": "samplers",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 T = TypeVar("T")
+_KNOWN: dict[str, type] = {}  # pytree classes by name: the only ones that `from_plain` will make
 ROW_CHUNK = 8192  # rows per compiled call: 8192 rows x 128 units x 4 bytes = 4 MiB a layer, which stays in cache
 
 
@@ -24,7 +25,33 @@ def pytree(cls: type[T]) -> type[T]:
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     meta = [f.name for f in fields if f.metadata.get("static")]
     jax.tree_util.register_dataclass(cls, [f.name for f in fields if f.name not in meta], meta)
+    _KNOWN[cls.__name__] = cls
     return cls
+
+
+def to_plain(tree: Any) -> Any:
+    """A model as nested dicts and lists of numpy arrays, strings and numbers: what a fitted estimator stores."""
+    if dataclasses.is_dataclass(tree):
+        parts = {f.name: to_plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}
+        return {"type": type(tree).__name__, **parts}
+    if isinstance(tree, list | tuple):
+        return [to_plain(part) for part in tree]
+    return tree if tree is None or isinstance(tree, str | int | float) else np.asarray(tree)
+
+
+def from_plain(plain: Any) -> Any:
+    """The model behind `to_plain`. Only known pytree classes are made, so a model file cannot name any other."""
+    if isinstance(plain, list | tuple):
+        return tuple(from_plain(part) for part in plain)
+    if not isinstance(plain, dict):
+        return plain
+    cls = _KNOWN.get(plain.get("type", ""))
+    names = {f.name for f in dataclasses.fields(cls)} if cls else set()  # type: ignore[arg-type]
+    if cls is None or names != set(plain) - {"type"}:
+        raise ValueError(
+            f"Expected a stored model, got keys {sorted(plain)}; the file was edited or is of another version."
+        )
+    return cls(**{name: from_plain(part) for name, part in plain.items() if name != "type"})
 
 
 def stack(trees: Sequence[T]) -> T:

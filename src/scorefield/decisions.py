@@ -135,7 +135,7 @@ def find_boundary(function: ScalarFunction, starts: object, *, tol: float = 1e-6
     """
     if not tol > 0 or max_iter < 1:
         raise ValueError(f"Expected tol > 0 and max_iter >= 1, got {tol} and {max_iter}.")
-    points = as_rows(starts, minimum=1, name="starts")
+    points = as_rows(starts, minimum=1, name="starts").astype(jax.dtypes.canonicalize_dtype(float))
     x, value, n_iter = (np.asarray(a) for a in _newton(function, points, tol, max_iter=max_iter))
     converged = (np.abs(value) <= tol) & np.isfinite(x).all(axis=1)
     return Boundary(x, value, converged, n_iter)

@@ -129,10 +129,10 @@ def _fixed_block(table: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]
     return jax.tree.map(lambda leaf: leaf[index], table), weights.astype(np.float32)
 
 
-def _check_table(table: Any) -> Any:
+def _check_table(table: Any, minimum: int = 2) -> Any:
     """The first leaf is validated as rows; others (labels) only have to be as long."""
     leaves, structure = jax.tree.flatten(table)
-    checked = [as_rows(leaves[0]), *(np.asarray(leaf) for leaf in leaves[1:])]
+    checked = [as_rows(leaves[0], minimum=minimum), *(np.asarray(leaf) for leaf in leaves[1:])]
     if len({len(leaf) for leaf in checked}) != 1:
         raise ValueError("Expected arrays of one length in a table, got several lengths.")
     return jax.tree.unflatten(structure, checked)
@@ -176,6 +176,7 @@ def train_many(
     batch_size: int = 128,
     max_steps: int = 3000,
     validation_fraction: float = 0.2,
+    held_out: Sequence[Any] | None = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> list[Trained]:
@@ -183,7 +184,7 @@ def train_many(
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
     counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
-    return of `callback` stops the run.
+    return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
@@ -191,15 +192,18 @@ def train_many(
     checked = [_check_table(table) for table in tables]
     seeds = np.asarray(jax.random.randint(key, (len(models),), 0, np.iinfo(np.int32).max))
     rngs = [np.random.default_rng(seed) for seed in seeds]  # one a model: a fold does not depend on its neighbours
-    splits = [
-        split_held_out(rng, t, validation_fraction) if validation_fraction else (t, t)
-        for rng, t in zip(rngs, checked, strict=True)
-    ]
+    if held_out is not None:
+        splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
+    else:
+        splits = [
+            split_held_out(rng, t, validation_fraction) if validation_fraction else (t, t)
+            for rng, t in zip(rngs, checked, strict=True)
+        ]
     lengths = [len(jax.tree.leaves(rows)[0]) for rows, _ in splits]
     size = bucket(max(lengths))
     rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
     blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
-    held_out, weights = stack([block for block, _ in blocks]), jnp.stack([w for _, w in blocks])
+    held_rows, weights = stack([block for block, _ in blocks]), jnp.stack([w for _, w in blocks])
     rate = jnp.broadcast_to(jnp.asarray(learning_rate, jnp.float32), (len(models),))
     stacked = stack(list(models))
     state = _State(stacked, stacked, jax.vmap(OPTIMIZER.init)(stacked), jnp.zeros(len(models), jnp.int32))
@@ -212,7 +216,7 @@ def train_many(
         batches = _draw_batches(jax.random.split(draw_key, len(models)), rows, jnp.asarray(lengths),
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
-        held_loss = _held_out_loss(jax.random.split(key, len(models)), state.average, objective, held_out, weights)
+        held_loss = _held_out_loss(jax.random.split(key, len(models)), state.average, objective, held_rows, weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
@@ -230,6 +234,7 @@ def train_many(
     return [Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))]
 
 
-def train(key: jax.Array, model: Any, table: Any, objective: Any, **options: Any) -> Trained:
+def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
     """Train one model; see `train_many` for the options."""
-    return train_many(key, [model], [table], objective, **options)[0]
+    held = None if held_out is None else [held_out]
+    return train_many(key, [model], [table], objective, held_out=held, **options)[0]

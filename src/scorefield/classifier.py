@@ -1,0 +1,353 @@
+"""ScoreClassifier: Bayes' rule on learned class densities.
+
+Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theory_1 to 3.
+"""
+
+import numbers
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from scorefield._base import CallbackSupportMixin, ProgressReport, key_from, seed_from, with_callbacks
+from scorefield._tree import Method, from_plain, map_rows, pytree, to_plain
+from scorefield.decisions import check_costs, decide
+from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
+from scorefield.fields import fit_gaussian
+from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, init_joint
+from scorefield.normalization import importance_anchor
+from scorefield.samplers import MALA
+from scorefield.training import train_many
+
+MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
+HELD_OUT = 0.2
+
+
+@pytree
+class JointInUnits:
+    """x in its own units -> log p(x, y) of all classes of a joint model, with shifts that hold priors and anchor."""
+
+    model: JointEnergies
+    mean: jax.Array
+    scale: jax.Array
+    shifts: jax.Array
+
+    def __call__(self, x):
+        return self.model((x - self.mean) / self.scale) + self.shifts - jnp.sum(jnp.log(self.scale))
+
+
+@pytree
+class SeparateInUnits:
+    """x in its own units -> log p(x, y) of separately fitted densities."""
+
+    functions: tuple
+    shifts: jax.Array
+
+    def __call__(self, x):
+        return jnp.stack([function(x) for function in self.functions]) + self.shifts
+
+
+class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Generative classifier on score fields.
+
+    Parameters
+    ----------
+    density : "joint", density estimator or dict
+        "joint" learns one energy per class on a shared trunk, from the rows and from the labels. An estimator with
+        ``fit`` and ``score_samples`` (:class:`ScoreDensity`, scikit-learn's KernelDensity or GaussianMixture) is
+        cloned for each class; a dict gives one per label.
+    label_weight : float
+        Weight of the labels' cross-entropy beside denoising score matching in the joint model; 0 is purely generative.
+    n_members : int
+        Networks of the joint model, trained in one program and averaged as energies.
+    priors : None, "equal" or array of shape (n_classes,)
+        Class probabilities; None takes the frequencies of ``y``.
+    costs : None or array of shape (n_classes, n_classes)
+        ``costs[true, predicted]``.
+    margin : float
+        Log odds by which a class must beat the first one: the paper's soft margin.
+    calibration : None or "intercept"
+        "intercept" fits one constant per class to the labels of a held-out part.
+    hidden, noise, max_steps
+        Layer widths, noise on standardised rows and training steps of the joint model.
+    random_state : None, int or generator
+    verbose : int
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    priors_ : ndarray of shape (n_classes,)
+    densities_ : list
+        The fitted densities where they are separate; absent for the joint model.
+    model_ : dict
+        The joint model as plain arrays; absent where densities are separate.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreClassifier, ScoreDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-2, 1, (100, 2)), rng.normal(2, 1, (100, 2))])
+    >>> y = np.repeat(["left", "right"], 100)
+    >>> model = ScoreClassifier(ScoreDensity(model="gaussian")).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), model.grad_log_density(X[:4]).shape
+    (True, (4, 2, 2))
+    """
+
+    _parameter_constraints = {
+        "density": [StrOptions({"joint"}), HasMethods(["fit", "score_samples"]), dict],
+        "label_weight": [Interval(numbers.Real, 0, None, closed="left")],
+        "n_members": [Interval(numbers.Integral, 1, None, closed="left")],
+        "priors": [None, StrOptions({"equal"}), "array-like"],
+        "costs": [None, "array-like"],
+        "margin": [Interval(numbers.Real, 0, None, closed="left")],
+        "calibration": [None, StrOptions({"intercept"})],
+        "hidden": ["array-like"],
+        "noise": [Interval(numbers.Real, 0, None, closed="neither")],
+        "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        density="joint",
+        label_weight=1.0,
+        n_members=4,
+        priors=None,
+        costs=None,
+        margin=0.0,
+        calibration=None,
+        random_state=None,
+        hidden=(128, 128),
+        noise=0.3,
+        max_steps=2000,
+        verbose=0,
+    ):
+        self.density = density
+        self.label_weight = label_weight
+        self.n_members = n_members
+        self.priors = priors
+        self.costs = costs
+        self.margin = margin
+        self.calibration = calibration
+        self.random_state = random_state
+        self.hidden = hidden
+        self.noise = noise
+        self.max_steps = max_steps
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y):
+        """Learn the class densities from rows X (n, d) and labels y (n,)."""
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if hasattr(self, "_init_callback_context"):
+            context = self._init_callback_context(max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_[0]!r}.")
+        counts = np.bincount(labels)
+        self.frequencies_ = counts / counts.sum()
+        self.priors_ = self._resolve_priors()
+        if self.costs is not None:
+            check_costs(self.costs, len(self.classes_))
+        key = key_from(self.random_state)
+        self.intercepts_ = np.zeros(len(self.classes_))
+        if self.calibration == "intercept":
+            self.intercepts_ = self._fit_intercepts(X, labels)
+        if isinstance(self.density, str):
+            self._fit_joint(key, X, labels)
+        else:
+            self._fit_separate(key, X, labels)
+        if hasattr(self, "_init_callback_context"):
+            context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _resolve_priors(self):
+        n = len(self.classes_)
+        if self.priors is None:
+            return self.frequencies_
+        if isinstance(self.priors, str):
+            return np.full(n, 1 / n)
+        priors = np.asarray(self.priors, dtype=float)
+        if priors.shape != (n,) or not (priors > 0).all() or not np.isclose(priors.sum(), 1):
+            raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
+        return priors
+
+    def _fit_joint(self, key, X, labels):
+        scaler = ScoreDensity()  # the same column units as a density's
+        scaler._set_scale(X)
+        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
+        rows = self._to_units(X)
+        base = fit_gaussian(rows, noise=self.noise)
+        n_classes = len(self.classes_)
+        keys = jax.random.split(key, self.n_members + 2)
+        members = [init_joint(k, base, n_classes, hidden=tuple(self.hidden)) for k in keys[2:]]
+        weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
+        objective = JointLoss(self.noise, float(self.label_weight), weights)
+        report = ProgressReport(self, "joint", self.verbose)
+        fits = train_many(
+            keys[0], members, [(rows, labels.astype(np.int32))] * self.n_members, objective,
+            max_steps=self.max_steps, patience=PATIENCE, validation_fraction=HELD_OUT, callback=report,
+        )  # fmt: skip
+        report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
+        self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
+        model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
+        self.model_ = to_plain(model)
+        self.start_rows_ = [rows[labels == k][:MAX_START_ROWS] for k in range(n_classes)]
+        self.offsets_ = self._joint_offsets(keys[1], model, rows)
+
+    def _joint_offsets(self, key, model, rows):
+        """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
+        if self.label_weight > 0:
+            return np.full(len(self.classes_), importance_anchor(key, Method(model, "total"), rows).offset)
+        fields = [ClassEnergy(model, np.int32(k)) for k in range(len(self.classes_))]
+        anchors = [
+            importance_anchor(key, Method(field, "potential"), own if len(own) > 1 else rows)
+            for field, own in zip(fields, self.start_rows_, strict=True)
+        ]
+        return np.array([anchor.offset for anchor in anchors]) + np.log(self.frequencies_)
+
+    def _fit_separate(self, key, X, labels):
+        if isinstance(self.density, dict):
+            if set(self.density) != set(self.classes_.tolist()):
+                raise ValueError(
+                    f"Expected one density for each of {self.classes_.tolist()}, got {list(self.density)}."
+                )
+            chosen = [self.density[label] for label in self.classes_.tolist()]
+        else:
+            chosen = [self.density] * len(self.classes_)
+        self.densities_ = []
+        for k, density in enumerate(chosen):
+            rows = X[labels == k]
+            fitted = clone(density)
+            if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
+                seed = int(jax.random.randint(jax.random.fold_in(key, k), (), 0, np.iinfo(np.int32).max))
+                fitted.set_params(random_state=seed)
+            try:
+                self.densities_.append(fitted.fit(rows))
+            except ValueError as error:
+                raise ValueError(f"Class {self.classes_[k]!r} with {len(rows)} rows: {error}") from error
+
+    def _fit_intercepts(self, X, labels):
+        """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
+        if np.bincount(labels).min() < 5:
+            warnings.warn("calibration='intercept' needs five rows of each class; left out.", stacklevel=3)
+            return np.zeros(len(self.classes_))
+        seed = seed_from(self.random_state) % (1 << 31)
+        split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=seed)
+        kept, held = next(split.split(X, labels))
+        inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
+        if isinstance(self.density, dict):
+            inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
+        inner.fit(X[kept], labels[kept])
+        logs = inner._joint_log_likelihood(X[held])
+
+        def loss(free):
+            shifted = logs + np.concatenate([[0.0], free])
+            chosen = shifted[np.arange(len(held)), labels[held]]
+            # One pseudo-observation's worth of pull to zero: separable held-out rows must not send it to infinity.
+            return np.sum(logsumexp(shifted, axis=1) - chosen) + 0.5 * np.sum(free**2) / 9
+
+        return np.concatenate([[0.0], minimize(loss, np.zeros(len(self.classes_) - 1), method="L-BFGS-B").x])
+
+    def _to_units(self, X):
+        return ((X - self.mean_) / self.scale_).astype(np.float32)
+
+    def _check(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _shifts(self):
+        """What is added to the joint model's energies to give log p(x, y): anchor, priors, calibration."""
+        return self.offsets_ + np.log(self.priors_ / self.frequencies_) + self.intercepts_
+
+    def _log_likelihood(self, X):
+        """log p(x | y), shape (n, classes); the intercepts are part of it."""
+        if hasattr(self, "densities_"):
+            logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
+            return logs + self.intercepts_
+        logs = map_rows(from_plain(self.model_), self._to_units(X)).astype(np.float64)
+        return logs - np.log(self.scale_).sum() + self._shifts() - np.log(self.priors_)
+
+    def _joint_log_likelihood(self, X):
+        joint = self._log_likelihood(X) + np.log(self.priors_)
+        lost = ~np.isfinite(joint).any(axis=1)  # no density claims the row: only the priors speak
+        joint[lost] = np.log(self.priors_)
+        return joint
+
+    def log_joint_function(self):
+        """log p(x, y) of all classes as a jax function of one point, in the units of X."""
+        check_is_fitted(self)
+        if not hasattr(self, "densities_"):
+            arrays = (np.asarray(a, np.float32) for a in (self.mean_, self.scale_, self._shifts()))
+            return JointInUnits(from_plain(self.model_), *arrays)
+        for density in self.densities_:
+            if not isinstance(density, ScoreDensity):
+                raise TypeError(f"Expected ScoreDensity densities for derivatives, got {type(density).__name__}.")
+        shifts = np.asarray(np.log(self.priors_) + self.intercepts_, np.float32)
+        return SeparateInUnits(tuple(d.log_density_function() for d in self.densities_), shifts)
+
+    def predict_log_proba(self, X):
+        """log p(y | x), shape (n, classes)."""
+        X = self._check(X)
+        joint = self._joint_log_likelihood(X)
+        return (joint - logsumexp(joint, axis=1, keepdims=True)).astype(X.dtype)
+
+    def predict_proba(self, X):
+        """p(y | x), shape (n, classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X):
+        """Log odds of the second class less margin and costs, shape (n,); for more classes log p(y | x)."""
+        logs = self.predict_log_proba(X)
+        if len(self.classes_) > 2:
+            return logs
+        threshold = self.margin
+        if self.costs is not None:
+            costs = check_costs(self.costs, 2)
+            with np.errstate(divide="ignore"):
+                threshold += np.log(costs[0, 1] - costs[0, 0]) - np.log(costs[1, 0] - costs[1, 1])
+        return logs[:, 1] - logs[:, 0] - np.asarray(threshold, logs.dtype)
+
+    def predict(self, X):
+        """Labels of least expected cost."""
+        return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
+
+    def score_samples(self, X):
+        """log p(x) under the mixture of classes, shape (n,)."""
+        X = self._check(X)
+        return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
+
+    def grad_log_density(self, X):
+        """The score field of every class at each row, shape (n, classes, d)."""
+        X = self._check(X)
+        if hasattr(self, "densities_"):
+            return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
+        scores = map_rows(Method(from_plain(self.model_), "scores"), self._to_units(X))
+        return (scores / self.scale_).astype(X.dtype)
+
+    def sample(self, n, label, random_state=None):
+        """Draw n rows of one class, shape (n, d)."""
+        check_is_fitted(self)
+        where = np.flatnonzero(self.classes_ == label)
+        if len(where) == 0:
+            raise ValueError(f"Expected a label of {self.classes_.tolist()}, got {label!r}.")
+        k = int(where[0])
+        state = self.random_state if random_state is None else random_state
+        if hasattr(self, "densities_"):
+            return self.densities_[k].sample(n, random_state=seed_from(state) % (1 << 31))
+        field = ClassEnergy(from_plain(self.model_), np.int32(k))
+        drawn = MALA(0.05, 200, 0.995).sample(key_from(state), field, n, self.start_rows_[k])
+        return drawn.rows * self.scale_ + self.mean_

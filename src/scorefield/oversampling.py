@@ -1,0 +1,232 @@
+"""ScoreOverSampler: generate rows of minority classes by Langevin dynamics on their score fields.
+
+The paper's score-assisted imbalanced learning (its section 3), as an imbalanced-learn sampler.
+"""
+
+import warnings
+
+import numpy as np
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.utils import check_target_type
+from sklearn.base import clone
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_consistent_length
+
+from scorefield._base import seed_from
+from scorefield.density import ScoreDensity
+from scorefield.objectives import default_noise
+from scorefield.samplers import Langevin
+from scorefield.tables import (
+    assemble,
+    categorical_mask,
+    check_table,
+    donors_of,
+    integer_columns,
+    is_frame,
+)
+
+FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
+
+
+class ScoreOverSampler(BaseOverSampler):
+    """Over-sample classes with rows drawn from their learned score fields.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable
+        As in imbalanced-learn.
+    density : None or ScoreDensity
+        Cloned for each class that is enlarged; None is ``ScoreDensity()``.
+    sampler : None or sampler
+        None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents.
+    categorical_features : "auto", None or array-like
+        Columns of categories by name, index or mask; "auto" takes those of dtype category or bool. Generated rows
+        take their categories together from one of the nearest rows of the class, so they always exist.
+    random_state : None, int or generator
+    bounds : None, "observed" or pair of arrays
+        Limits of the numeric columns for generated rows: none, those seen in the class, or given (low, high).
+
+    Attributes
+    ----------
+    densities_ : dict
+        Label to fitted density, for the classes that were enlarged by one.
+    is_synthetic_ : ndarray of bool
+        Per row of the result.
+    parent_indices_ : ndarray of int
+        Per row of the result, the row of X that a generated row's chain started from; -1 for the rows of X and for
+        rows that started from noise.
+    priors_before_, priors_after_ : dict
+        Label to frequency in y, and in the result.
+    sampling_strategy_ : dict
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, ScoreOverSampler
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(110, 3)), np.array([0] * 100 + [1] * 10)
+    >>> X_more, y_more = ScoreOverSampler(density=ScoreDensity(model="gaussian"), random_state=0).fit_resample(X, y)
+    >>> X_more.shape, np.bincount(y_more).tolist()
+    ((200, 3), [100, 100])
+    """
+
+    _parameter_constraints = {
+        **BaseOverSampler._parameter_constraints,
+        "density": [None, HasMethods(["fit", "draw"])],
+        "sampler": [None, HasMethods(["sample"])],
+        "categorical_features": [None, StrOptions({"auto"}), "array-like"],
+        "bounds": [None, StrOptions({"observed"}), tuple, list],
+    }
+
+    def __init__(
+        self,
+        sampling_strategy="auto",
+        density=None,
+        sampler=None,
+        categorical_features="auto",
+        random_state=None,
+        bounds=None,
+    ):
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.density = density
+        self.sampler = sampler
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.bounds = bounds
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _check_X_y(self, X, y, accept_sparse=None):
+        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
+        y = np.asarray(y)
+        declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
+        if not is_frame(X):
+            dtype = None if declared else "numeric"
+            X = check_array(X, dtype=dtype, accept_sparse=False, estimator=self, ensure_all_finite=not declared)
+        elif X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(
+                f"Found array with {X.shape[1]} feature(s) (shape={X.shape}) while a minimum of 1 is required."
+            )
+        check_consistent_length(X, y)
+        _check_feature_names(self, X, reset=True)
+        self.n_features_in_ = X.shape[1]
+        if len(np.unique(y)) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {y[0]!r}.")
+        return X, y, binarize_y
+
+    def fit_resample(self, X, y, **params):
+        """Return X and y with generated rows appended; containers, columns and dtypes are kept.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        X_resampled : like X, with a fresh index
+        y_resampled : like y
+        """
+        return super().fit_resample(X, y, **params)
+
+    def _fit_resample(self, X, y, **params):
+        mask = categorical_mask(X, self.categorical_features)
+        numbers = check_table(X, mask)
+        if mask.all():
+            warnings.warn("Every column is categorical: rows are repeated, there is no field to sample.", stacklevel=3)
+        integers = integer_columns(X, mask)
+        seed = seed_from(self.random_state) % (1 << 31)
+        self.densities_ = {}
+        numbers_new, donors, parents, labels = [], [], [], []
+        for position, (label, n_new) in enumerate(self.sampling_strategy_.items()):
+            if n_new == 0:
+                continue
+            own = np.flatnonzero(y == label)
+            rng = np.random.default_rng([seed, position])
+            drawn, chain_parents = self._generate(label, numbers, own, n_new, rng)
+            drawn = self._bounded(np.where(integers, np.rint(drawn), drawn), numbers[own])
+            numbers_new.append(drawn)
+            parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
+            donors.append(own[donors_of(rng, numbers[own], drawn, chain_parents, mask.any())])
+            labels.append(np.full(n_new, label, dtype=y.dtype))
+        return self._append(X, y, mask, numbers_new, donors, parents, labels)
+
+    def _append(self, X, y, mask, numbers_new, donors, parents, labels):
+        n, n_new = len(y), sum(len(part) for part in labels)
+        self.is_synthetic_ = np.concatenate([np.zeros(n, bool), np.ones(n_new, bool)])
+        self.parent_indices_ = np.concatenate([np.full(n, -1), *parents]).astype(np.intp)
+        y_more = np.concatenate([y, *labels])
+        self.priors_before_, self.priors_after_ = (
+            dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
+            for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
+        )
+        if n_new == 0:
+            return X, y_more
+        rows = assemble(X, mask, np.concatenate(numbers_new), np.concatenate(donors))
+        if is_frame(X):
+            import pandas as pd
+
+            return pd.concat([X, rows], ignore_index=True), y_more
+        return np.concatenate([X, rows]), y_more
+
+    def _generate(self, label, numbers, own, n_new, rng):
+        """New numeric rows of one class and the position among `own` that each started from."""
+        rows = numbers[own]
+        varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+        drawn = rows[rng.integers(0, len(rows), n_new)]
+        if numbers.shape[1] == 0:
+            return drawn, np.full(n_new, -1)
+        if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
+            warnings.warn(
+                f"Class {label!r} has {len(rows)} row(s) without any spread; new rows are that row plus Gaussian "
+                "noise of a tenth of each column's spread over all classes.",
+                stacklevel=5,
+            )
+            unit = np.abs(numbers).max(axis=0)
+            unit = np.where(unit > 0, unit, 1.0)
+            spread = unit * (numbers / unit).std(axis=0)
+            return drawn + 0.1 * spread * rng.normal(size=drawn.shape), rng.integers(0, len(rows), n_new)
+        density = self._fitted_density(label, rows[:, varying], rng)
+        sampler = self.sampler or density.sampler or Langevin(step_size=0.02, chain_length=50, discard=0.98)
+        result = density.draw(
+            n_new, int(rng.integers(1 << 31)), sampler=sampler, rows=density._to_units(rows[:, varying])
+        )
+        if result.n_diverged:
+            warnings.warn(
+                f"Class {label!r}: {result.n_diverged} chains diverged and were replaced with a step size of "
+                f"{result.step_size:.3g}; choose a smaller step_size than {sampler.get_params().get('step_size')}.",
+                stacklevel=5,
+            )
+        # Columns that are constant within the class stay so.
+        drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
+        return drawn, result.parents
+
+    def _fitted_density(self, label, rows, rng):
+        density = ScoreDensity() if self.density is None else clone(self.density)
+        if len(rows) < FEW_ROWS:
+            warnings.warn(
+                f"Class {label!r} has only {len(rows)} rows; a Gaussian with shrunk correlations is its field.",
+                stacklevel=6,
+            )
+            density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
+        if density.random_state is None:
+            density.set_params(random_state=int(rng.integers(1 << 31)))
+        self.densities_[label] = density.fit(rows)
+        return density
+
+    def _bounded(self, drawn, rows):
+        if self.bounds is None:
+            return drawn
+        if isinstance(self.bounds, str):
+            return np.clip(drawn, rows.min(axis=0), rows.max(axis=0))
+        if len(self.bounds) != 2:
+            raise ValueError(f"Expected bounds to be 'observed' or a pair (low, high), got {len(self.bounds)} items.")
+        low, high = (np.broadcast_to(np.asarray(b, float), drawn.shape[1:]) for b in self.bounds)
+        if (low > high).any():
+            raise ValueError("Expected bounds with low <= high, got the reverse in some column.")
+        return np.clip(drawn, low, high)

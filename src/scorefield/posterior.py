@@ -1,0 +1,190 @@
+"""Fields and boundaries of fitted classifiers' posteriors: the estimator forms of `decisions`.
+
+Eq:binary_density_score_func, Eq:binary_density_func and Eq:Newton_Raphson, on estimators or any jax function.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from scorefield import decisions
+from scorefield._tree import map_rows, pytree, static
+from scorefield.classifier import ScoreClassifier
+from scorefield.decisions import Boundary, LinearLogits
+
+
+@pytree
+class _FromFunction:
+    """A user's jax function of one point; compiled once per function."""
+
+    function: object = static()
+
+    def __call__(self, x):
+        return self.function(x)  # type: ignore[operator]
+
+
+@pytree
+class _PosteriorField:
+    logits: object
+    label: int = static()
+    gradient: bool = static()
+
+    def __call__(self, x):
+        field = decisions.posterior_gradient if self.gradient else decisions.posterior_score
+        return field(self.logits, x, self.label)  # type: ignore[arg-type]
+
+
+@pytree
+class _LogOdds:
+    logits: object
+    first: int = static()
+    second: int = static()
+
+    def __call__(self, x):
+        values = self.logits(x)  # type: ignore[operator]
+        return values[self.second] - values[self.first]
+
+
+def _logits(estimator):
+    """A jax function x -> logits and the classes, for the estimators whose posterior can be differentiated."""
+    if isinstance(estimator, ScoreClassifier):
+        return estimator.log_joint_function(), estimator.classes_
+    if isinstance(estimator, LogisticRegression):
+        check_is_fitted(estimator)
+        coefficients, intercepts = estimator.coef_.T, estimator.intercept_
+        if coefficients.shape[1] == 1:
+            coefficients = np.concatenate([np.zeros_like(coefficients), coefficients], axis=1)
+            intercepts = np.concatenate([[0.0], intercepts])
+        return LinearLogits(np.asarray(coefficients), np.asarray(intercepts)), estimator.classes_
+    if isinstance(estimator, Pipeline) and all(isinstance(step, StandardScaler) for _, step in estimator.steps[:-1]):
+        logits, classes = _logits(estimator[-1])
+        for _, scaler in reversed(estimator.steps[:-1]):
+            d = scaler.n_features_in_
+            shift = np.zeros(d) if scaler.mean_ is None else scaler.mean_
+            logits = _Scaled(logits, shift, np.ones(d) if scaler.scale_ is None else scaler.scale_)
+        return logits, classes
+    if callable(estimator) and not isinstance(estimator, BaseEstimator):
+        return _FromFunction(estimator), None
+    raise TypeError(
+        f"Expected LogisticRegression, ScoreClassifier, a pipeline of scalers and one of them, or a jax function "
+        f"x -> logits, got {type(estimator).__name__}; a piecewise constant posterior (trees, neighbours) has no field."
+    )
+
+
+@pytree
+class _Scaled:
+    logits: object
+    mean: jax.Array
+    scale: jax.Array
+
+    def __call__(self, x):
+        return self.logits((x - self.mean) / self.scale)  # type: ignore[operator]
+
+
+def _index(classes, label):
+    if classes is None:
+        return int(label)
+    where = np.flatnonzero(classes == label)
+    if len(where) == 0:
+        raise ValueError(f"Expected a label of {list(classes)}, got {label!r}.")
+    return int(where[0])
+
+
+def _field(estimator, X, label, gradient):
+    logits, classes = _logits(estimator)
+    X = check_array(X, dtype=[np.float64, np.float32])
+    field = _PosteriorField(logits, _index(classes, label), gradient)
+    return map_rows(field, X.astype(np.float32)).astype(X.dtype)
+
+
+def posterior_score(estimator, X, label):
+    """Score field of a posterior, grad log p(label | x), at each row.
+
+    Parameters
+    ----------
+    estimator : fitted LogisticRegression, ScoreClassifier, pipeline of scalers and one of them, or jax function
+        A function maps one point (d,) to logits (classes,).
+    X : array of shape (n, d)
+    label : label, or index of the logit for a function
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from scorefield import posterior_score
+    >>> X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), [0, 0, 1, 1]
+    >>> posterior_score(LogisticRegression().fit(X, y), X, 1).shape
+    (4, 1)
+    """
+    return _field(estimator, X, label, gradient=False)
+
+
+def posterior_gradient(estimator, X, label):
+    """Gradient of a posterior, grad p(label | x), at each row; arguments as in :func:`posterior_score`.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from scorefield import posterior_gradient
+    >>> posterior_gradient(lambda x: jnp.array([0.0, 3.5 * x[0] - 0.1]), [[0.1 / 3.5]], 1).round(3)
+    array([[0.875]])
+    """
+    return _field(estimator, X, label, gradient=True)
+
+
+def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
+    """Points where two classes are equally probable, by Newton's method from each start.
+
+    Parameters
+    ----------
+    estimator : as in :func:`posterior_score`
+    X_start : array of shape (n, d)
+    classes : None or pair of labels
+        The two classes; the first two where left out.
+    tol : float
+        Largest |log odds| that counts as zero.
+    max_iter : int
+
+    Returns
+    -------
+    result with ``points`` (n, d), ``residual`` (n,), ``converged`` (n,) and ``n_iter`` (n,)
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from scorefield import find_boundary
+    >>> found = find_boundary(lambda x: jnp.array([0.0, 3.5 * x[0] - 0.1]), [[5.0]])
+    >>> found.points.round(2), found.converged
+    (array([[0.03]]), array([ True]))
+    """
+    logits, known = _logits(estimator)
+    X = check_array(X_start, dtype=[np.float64, np.float32])
+    if classes is None:
+        classes = (0, 1) if known is None else known[:2]
+    if len(classes) != 2:
+        raise ValueError(f"Expected two classes, got {classes!r}.")
+    odds = _LogOdds(logits, *(_index(known, label) for label in classes))
+    # Double precision inside this call only: single precision cannot resolve 1e-6 of a log density of a hundred.
+    with jax.enable_x64(True):
+        widened = jax.tree.map(lambda leaf: jnp.asarray(leaf, _wide(leaf)), odds)
+        found = decisions.find_boundary(widened, X, tol=tol, max_iter=max_iter)
+    return Boundary(found.points.astype(X.dtype), *found[1:])
+
+
+def _wide(leaf):
+    dtype = np.asarray(leaf).dtype
+    return np.float64 if np.issubdtype(dtype, np.floating) else dtype
