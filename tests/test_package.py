@@ -13,7 +13,10 @@ LAYERS = {
         "_tree", "networks", "divergence", "fields", "truth", "kernel", "objectives", "training", "chains", "samplers",
         "integration", "normalization", "flow", "decisions", "gaussian_theory",
     },
-    2: set(),
+    2: {
+        "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
+        "posterior",
+    },
     3: set(),
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}

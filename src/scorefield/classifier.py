@@ -156,7 +156,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_[0]!r}.")
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
         counts = np.bincount(labels)
         self.frequencies_ = counts / counts.sum()
         self.priors_ = self._resolve_priors()
@@ -206,18 +206,21 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
         self.model_ = to_plain(model)
         self.start_rows_ = [rows[labels == k][:MAX_START_ROWS] for k in range(n_classes)]
-        self.offsets_ = self._joint_offsets(keys[1], model, rows)
+        noisy = rows + self.noise * np.asarray(
+            jax.random.normal(keys[1], rows.shape)
+        )  # what the model is the density of
+        self.offsets_ = self._joint_offsets(keys[1], model, noisy, labels)
 
-    def _joint_offsets(self, key, model, rows):
+    def _joint_offsets(self, key, model, rows, labels):
         """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
         if self.label_weight > 0:
             return np.full(len(self.classes_), importance_anchor(key, Method(model, "total"), rows).offset)
-        fields = [ClassEnergy(model, np.int32(k)) for k in range(len(self.classes_))]
-        anchors = [
-            importance_anchor(key, Method(field, "potential"), own if len(own) > 1 else rows)
-            for field, own in zip(fields, self.start_rows_, strict=True)
-        ]
-        return np.array([anchor.offset for anchor in anchors]) + np.log(self.frequencies_)
+        offsets = []
+        for k in range(len(self.classes_)):
+            own = rows[labels == k]
+            potential = Method(ClassEnergy(model, np.int32(k)), "potential")
+            offsets.append(importance_anchor(key, potential, own if len(own) > 1 else rows).offset)
+        return np.array(offsets) + np.log(self.frequencies_)
 
     def _fit_separate(self, key, X, labels):
         if isinstance(self.density, dict):
@@ -238,7 +241,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             try:
                 self.densities_.append(fitted.fit(rows))
             except ValueError as error:
-                raise ValueError(f"Class {self.classes_[k]!r} with {len(rows)} rows: {error}") from error
+                raise ValueError(f"Class {self.classes_.tolist()[k]!r} with {len(rows)} rows: {error}") from error
 
     def _fit_intercepts(self, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
@@ -323,6 +326,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """Labels of least expected cost."""
+        check_is_fitted(self)
         return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
 
     def score_samples(self, X):

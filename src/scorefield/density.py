@@ -322,10 +322,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if self.anchor == "auto" and self.model_name_ in ("gaussian", "diffusion") and self.smoothing is None:
             return
         function = self._unnormalised(field)
+        # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
+        rows = rows + self._noise(*rows.shape) * np.asarray(jax.random.normal(key, rows.shape))
         if self.anchor == "gaussian":
-            noise = default_noise(*rows.shape)
-            jitter = noise * np.asarray(jax.random.normal(key, rows.shape)) if (rows.std(axis=0) == 0).any() else 0
-            result = gaussian_anchor(function, rows + jitter)
+            result = gaussian_anchor(function, rows)
         elif self.anchor == "counting":
             result = counting_anchor(function, rows)
         else:

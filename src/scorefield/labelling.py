@@ -88,7 +88,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, counts = np.unique(y, return_counts=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_[0]!r}.")
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
         density = ScoreDensity() if self.density is None else clone(self.density)
         if self.rule == "pseudo-density":
             self.model_ = ScoreClassifier(density, random_state=self.random_state).fit(X, y)
@@ -98,8 +98,8 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
             over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state)
             X, y = over.fit_resample(X, y)
         if self.rule == "radius":
-            most = self.classes_[np.argmax(counts)]  # the answer where no row is in reach
-            self.model_ = RadiusNeighborsClassifier(self.radius, outlier_label=most)
+            most = self.classes_.tolist()[np.argmax(counts)]  # the answer where no row is in reach
+            self.model_ = RadiusNeighborsClassifier(radius=self.radius, outlier_label=most)
         else:
             self.model_ = KNeighborsClassifier(min(self.n_neighbors, len(X)))
         self.model_.fit(X, y)
@@ -117,4 +117,5 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """The label of the largest share."""
+        check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]

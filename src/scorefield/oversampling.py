@@ -112,11 +112,13 @@ class ScoreOverSampler(BaseOverSampler):
             raise ValueError(
                 f"Found array with {X.shape[1]} feature(s) (shape={X.shape}) while a minimum of 1 is required."
             )
+        elif not X.columns.is_unique:
+            raise ValueError("Expected unique column names, got duplicates; rename them.")
         check_consistent_length(X, y)
         _check_feature_names(self, X, reset=True)
         self.n_features_in_ = X.shape[1]
         if len(np.unique(y)) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {y[0]!r}.")
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {y.tolist()[0]!r}.")
         return X, y, binarize_y
 
     def fit_resample(self, X, y, **params):
@@ -171,7 +173,7 @@ class ScoreOverSampler(BaseOverSampler):
         if is_frame(X):
             import pandas as pd
 
-            return pd.concat([X, rows], ignore_index=True), y_more
+            return pd.concat([X, rows], ignore_index=True).astype(dict(X.dtypes)), y_more
         return np.concatenate([X, rows]), y_more
 
     def _generate(self, label, numbers, own, n_new, rng):

@@ -18,7 +18,7 @@ class _LabelRecorder(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
 
     def fit(self, X, y, **params):
-        self.labels_, self.counts_ = np.unique(y, return_counts=True)
+        self.labels_, self.counts_ = np.unique(np.asarray(y), return_counts=True)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
         return self
 
@@ -91,6 +91,7 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     def predict(self, X):
         """The most probable label."""
+        check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def __sklearn_tags__(self):

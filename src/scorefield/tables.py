@@ -95,7 +95,8 @@ def assemble(X, mask, numbers, donors):
 def cast(values, dtype):
     """Numbers in a column's dtype: integers are rounded, and nothing leaves the dtype's range."""
     kind = getattr(dtype, "kind", "O")
-    plain = np.dtype(getattr(dtype, "numpy_dtype", dtype)) if kind in "iuf" else np.dtype(np.float64)
+    inner = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))  # of pandas' nullable and sparse dtypes
+    plain = np.dtype(inner) if kind in "iuf" else np.dtype(np.float64)
     if kind in "iu":
         limits = np.iinfo(plain)
         # The largest float below a 64-bit limit: the limit itself is not a float.

@@ -1,0 +1,71 @@
+"""scikit-learn's and imbalanced-learn's own suites on every estimator."""
+
+import pytest
+from imblearn.utils.estimator_checks import parametrize_with_checks as sampler_checks
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from scorefield import (
+    LabellingClassifier,
+    PriorCorrectedClassifier,
+    ScoreClassifier,
+    ScoreDensity,
+    ScoreFeatures,
+    ScoreOverSampler,
+)
+
+LIGHT = {"max_steps": 100, "hidden": (8, 8), "random_state": 0}  # the suites fit hundreds of tables
+
+
+def light(model):
+    return ScoreDensity(model=model, **LIGHT)
+
+
+DEFAULT = [
+    light("gaussian"),
+    light("energy"),
+    ScoreClassifier(light("gaussian"), random_state=0),
+    ScoreClassifier(n_members=2, **LIGHT),
+    PriorCorrectedClassifier(LogisticRegression()),
+    ScoreFeatures(light("gaussian")),
+    ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
+    LabellingClassifier(density=light("gaussian"), random_state=0),
+    LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),
+    LabellingClassifier("pseudo-density", density=light("gaussian"), random_state=0),
+    ScoreOverSampler(density=light("gaussian"), random_state=0),
+]
+
+
+@parametrize_with_checks(DEFAULT)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@sampler_checks(
+    [
+        ScoreOverSampler(density=light("gaussian"), random_state=0),
+        ScoreOverSampler(density=light("auto"), random_state=0),
+    ]
+)
+def test_imbalanced_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_scikit_learn_checks_of_auto():
+    """In one test, so that one process compiles each program once."""
+    for estimator, check in estimator_checks_generator(light("auto")):
+        check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["kernel", "mlp", "diffusion", "auto"])
+@pytest.mark.parametrize("wrap", ["density", "classifier", "features", "over-sampler"])
+def test_scikit_learn_checks_of_every_model(model, wrap):
+    estimator = {
+        "density": lambda d: d,
+        "classifier": lambda d: ScoreClassifier(d, random_state=0),
+        "features": ScoreFeatures,
+        "over-sampler": lambda d: ScoreOverSampler(density=d, random_state=0),
+    }[wrap](light(model))
+    for instance, check in estimator_checks_generator(estimator):
+        check(instance)
