@@ -41,12 +41,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@sampler_checks(
-    [
-        ScoreOverSampler(density=light("gaussian"), random_state=0),
-        ScoreOverSampler(density=light("auto"), random_state=0),
-    ]
-)
+@sampler_checks([ScoreOverSampler(density=light("gaussian"), random_state=0)])
 def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
 
@@ -55,6 +50,12 @@ def test_scikit_learn_checks_of_auto():
     """In one test, so that one process compiles each program once."""
     for estimator, check in estimator_checks_generator(light("auto")):
         check(estimator)
+
+
+@pytest.mark.slow
+@sampler_checks([ScoreOverSampler(density=light(model), random_state=0) for model in ("kernel", "energy", "auto")])
+def test_imbalanced_learn_checks_of_more_models(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.slow

@@ -175,7 +175,7 @@ def test_importance_anchor_normalises(key, skewed_mixture):
     assert abs(anchor.offset + 3.0) < 4 / np.sqrt(anchor.effective_size)
     assert 1000 < anchor.effective_size < 16384
     proposal = importance_proposal(rows)
-    assert abs(integral_2d(Method(proposal, POTENTIAL), 12.0) - 1) < 1e-3
+    assert abs(integral_2d(Method(proposal, "log_density"), 12.0) - 1) < 1e-3
 
 
 def test_normalised_models_integrate_to_one(key, skewed_mixture):

@@ -46,7 +46,7 @@ def from_plain(plain: Any) -> Any:
     if not isinstance(plain, dict):
         return plain
     cls = _KNOWN.get(plain.get("type", ""))
-    names = {f.name for f in dataclasses.fields(cls)} if cls else set()  # type: ignore[arg-type]
+    names = {f.name for f in dataclasses.fields(cls)} if cls else set()
     if cls is None or names != set(plain) - {"type"}:
         raise ValueError(
             f"Expected a stored model, got keys {sorted(plain)}; the file was edited or is of another version."

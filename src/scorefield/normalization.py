@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from scorefield._tree import Method, as_rows, map_rows
-from scorefield.fields import LOG_2PI, shrunk_covariance
-from scorefield.truth import GaussianMixture
+from scorefield._tree import Method, as_rows, map_rows, pytree
+from scorefield.fields import LOG_2PI, Gaussian, gaussian_from_covariance, shrunk_covariance
 
 LogDensity = Callable[[jax.Array], jax.Array]
 MAX_KERNELS = 256  # rows behind the importance proposal
@@ -72,25 +71,49 @@ def counting_anchor(
     return _at_point(log_density, centre, float(log_p), count)
 
 
-def importance_proposal(rows: object) -> GaussianMixture:
-    """A wide Gaussian and a kernel estimate on a few rows, half each: every mode is covered, and so are the tails."""
+@pytree
+class Proposal:
+    """A wide Gaussian and a kernel estimate on a few rows, half each: every mode is covered, and so are the tails.
+
+    All kernels share one shape, so that in whitened coordinates log densities are plain distances.
+    """
+
+    base: Gaussian  # already widened
+    centres: jax.Array  # (k, d), whitened
+    bandwidth: float  # of the kernels, whitened
+
+    def log_density(self, x: jax.Array) -> jax.Array:
+        z = (x - self.base.mean) @ self.base.whiten
+        d = z.shape[-1]
+        squares = jnp.sum(self.centres**2, axis=1) - 2 * self.centres @ z + z @ z
+        log_kernels = -0.5 * squares / self.bandwidth**2 - d * jnp.log(self.bandwidth)
+        parts = jnp.stack([-0.5 * z @ z, jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
+        log_unit = jnp.sum(jnp.log(jnp.diagonal(self.base.whiten))) - 0.5 * d * LOG_2PI
+        return jax.scipy.special.logsumexp(parts) - jnp.log(2.0) + log_unit
+
+    def sample(self, key: jax.Array, n: int) -> jax.Array:
+        key_part, key_centre, key_noise = jax.random.split(key, 3)
+        noise = jax.random.normal(key_noise, (n, self.centres.shape[1]))
+        centre = self.centres[jax.random.randint(key_centre, (n,), 0, len(self.centres))]
+        wide = jax.random.bernoulli(key_part, 0.5, (n, 1))
+        return self.base.mean + jnp.where(wide, noise, centre + self.bandwidth * noise) @ self.base.color
+
+
+def importance_proposal(rows: object) -> Proposal:
+    """A `Proposal` around a table, with Scott's bandwidth for its number of kernels."""
     table = as_rows(rows)
     n, d = table.shape
-    covariance = shrunk_covariance(table)
-    centres = table[np.linspace(0, n - 1, min(n, MAX_KERNELS)).astype(int)]
-    # Scott's bandwidth for the number of kernels, widened like the Gaussian part.
-    narrow = len(centres) ** (-2 / (d + 4)) * covariance
-    weights = np.concatenate([[0.5], np.full(len(centres), 0.5 / len(centres))])
-    means = np.concatenate([table.mean(axis=0, keepdims=True), centres])
-    covariances = np.concatenate([[covariance], np.broadcast_to(narrow, (len(centres), d, d))])
-    return GaussianMixture(*(jnp.asarray(a, jnp.float32) for a in (weights, means, WIDENING * covariances)))
+    base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
+    chosen = table[np.linspace(0, n - 1, min(n, MAX_KERNELS)).astype(int)]
+    centres = (jnp.asarray(chosen) - base.mean) @ base.whiten
+    return Proposal(base, centres, float(min(1.0, len(chosen) ** (-1 / (d + 4)))))
 
 
 def importance_anchor(key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384) -> Anchor:
     """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size."""
     proposal = importance_proposal(rows)
     draws = np.asarray(proposal.sample(key, n_draws))
-    log_weights = map_rows(log_density, draws) - map_rows(Method(proposal, "potential"), draws, chunk=1024)
+    log_weights = map_rows(log_density, draws) - map_rows(Method(proposal, "log_density"), draws)
     log_weights = log_weights.astype(np.float64)
     if not np.isfinite(log_weights).any():
         raise ValueError("Expected a finite log density over the data, got none; refit the field.")
