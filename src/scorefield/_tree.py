@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 T = TypeVar("T")
@@ -54,9 +53,14 @@ def from_plain(plain: Any) -> Any:
     return cls(**{name: from_plain(part) for name, part in plain.items() if name != "type"})
 
 
+def host_rng(key: jax.Array, *path: int) -> np.random.Generator:
+    """A numpy generator that follows from a key: draws outside compiled programs cost no compilation per shape."""
+    return np.random.default_rng([*np.asarray(jax.random.key_data(key)).ravel().tolist(), *path])
+
+
 def stack(trees: Sequence[T]) -> T:
     """Models of one structure as a single model whose leaves have a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def unstack(tree: T, index: int) -> T:

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, key_from, seed_from, with_callbacks
-from scorefield._tree import Method, from_plain, map_rows, pytree, to_plain
+from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
 from scorefield.decisions import check_costs, decide
 from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
 from scorefield.fields import fit_gaussian
@@ -192,13 +192,13 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows = self._to_units(X)
         base = fit_gaussian(rows, noise=self.noise)
         n_classes = len(self.classes_)
-        keys = jax.random.split(key, self.n_members + 2)
-        members = [init_joint(k, base, n_classes, hidden=tuple(self.hidden)) for k in keys[2:]]
+        keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
+        members = [init_joint(k, base, n_classes, hidden=tuple(self.hidden)) for k in keys]
         weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)
         fits = train_many(
-            keys[0], members, [(rows, labels.astype(np.int32))] * self.n_members, objective,
+            key, members, [(rows, labels.astype(np.int32))] * self.n_members, objective,
             max_steps=self.max_steps, patience=PATIENCE, validation_fraction=HELD_OUT, callback=report,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
@@ -206,10 +206,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
         self.model_ = to_plain(model)
         self.start_rows_ = [rows[labels == k][:MAX_START_ROWS] for k in range(n_classes)]
-        noisy = rows + self.noise * np.asarray(
-            jax.random.normal(keys[1], rows.shape)
-        )  # what the model is the density of
-        self.offsets_ = self._joint_offsets(keys[1], model, noisy, labels)
+        noisy = rows + self.noise * host_rng(key).normal(size=rows.shape)  # what the model is the density of
+        self.offsets_ = self._joint_offsets(key, model, noisy, labels)
 
     def _joint_offsets(self, key, model, rows, labels):
         """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
@@ -236,8 +234,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             rows = X[labels == k]
             fitted = clone(density)
             if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
-                seed = int(jax.random.randint(jax.random.fold_in(key, k), (), 0, np.iinfo(np.int32).max))
-                fitted.set_params(random_state=seed)
+                fitted.set_params(random_state=int(host_rng(key, k).integers(1 << 31)))
             try:
                 self.densities_.append(fitted.fit(rows))
             except ValueError as error:

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, key_from, with_callbacks
-from scorefield._tree import Method, from_plain, map_rows, pytree, to_plain
+from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
 from scorefield.fields import (
     Gaussian,
     fit_gaussian,
@@ -42,7 +42,7 @@ from scorefield.training import split_held_out, train
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
 AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
 MAX_START_ROWS = 1024  # rows kept as starting points of chains
-PATIENCE = 10
+PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
 
 
@@ -210,12 +210,11 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._set_scale(X)
         rows = self._to_units(X)
         names = candidate_models(len(rows)) if self.model == "auto" else (self.model,)
-        fit_key, anchor_key, row_key = jax.random.split(key, 3)
-        field = self._choose(fit_key, names, rows)
+        field = self._choose(key, names, rows)
         self.model_ = to_plain(field)
-        keep = np.asarray(jax.random.permutation(row_key, len(rows)))[:MAX_START_ROWS]
+        keep = host_rng(key, 1).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(keep)]
-        self._set_anchor(anchor_key, field, rows)
+        self._set_anchor(key, field, rows)
         if hasattr(self, "_init_callback_context"):
             context.call_on_fit_task_end(estimator=self, X=X)
         return self
@@ -244,18 +243,16 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _choose(self, key, names, rows):
         """Fit the candidates and keep the best; a model solved in closed form is solved again on all rows."""
         noise = self._noise(*rows.shape)
-        seed = int(jax.random.randint(key, (), 0, np.iinfo(np.int32).max))
-        kept, held = split_held_out(np.random.default_rng(seed), rows, self.validation_fraction)
+        kept, held = split_held_out(host_rng(key), rows, self.validation_fraction)
         if len(kept) < 2:
             kept = held = rows
         self.candidates_, fields, self.history_ = [], {}, {}
         common = default_noise(*rows.shape)
         for name in names:
-            if len(names) == 1 and name in ("gaussian", "kernel"):
-                field, history = self._fit_one(key, name, rows, None, noise)
-                loss = None
-            else:
-                field, history = self._fit_one(key, name, kept, held, noise)
+            alone, solved = len(names) == 1, name in ("gaussian", "kernel")
+            field, history = self._fit_one(key, name, *((rows, None) if alone and solved else (kept, held)), noise)
+            loss = None
+            if not alone:
                 repeated = np.tile(held, (SELECTION_DRAWS, 1))
                 loss = mean_loss(key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated)
             fields[name] = (field, history)
@@ -323,7 +320,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return
         function = self._unnormalised(field)
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
-        rows = rows + self._noise(*rows.shape) * np.asarray(jax.random.normal(key, rows.shape))
+        rows = rows + self._noise(*rows.shape) * host_rng(key, 2).normal(size=rows.shape)
         if self.anchor == "gaussian":
             result = gaussian_anchor(function, rows)
         elif self.anchor == "counting":

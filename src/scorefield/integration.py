@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import map_rows, pytree
+from scorefield._tree import host_rng, map_rows, pytree
 from scorefield.fields import Field
 
 RULES = ("gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor")
@@ -35,7 +35,7 @@ def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[n
     if rule == "monte-carlo":
         if key is None:
             raise ValueError("Expected a key for rule 'monte-carlo', got None.")
-        return np.asarray(jax.random.uniform(key, (n_nodes,))), np.full(n_nodes, 1 / n_nodes)
+        return host_rng(key).random(n_nodes), np.full(n_nodes, 1 / n_nodes)
     if rule == "taylor":
         return np.arange(n_nodes) / n_nodes, np.full(n_nodes, 1 / n_nodes)
     weights = np.ones(n_nodes)
@@ -130,7 +130,11 @@ def smooth(
         raise ValueError(f"Expected radius > 0 and n >= 2, got {radius} and {n}.")
     if kernel not in ("uniform", "epanechnikov"):
         raise ValueError(f"Expected kernel 'uniform' or 'epanechnikov', got {kernel!r}.")
-    half = jax.random.ball(key, d, shape=(n // 2,))
-    offsets = jnp.concatenate([half, -half])
-    weights = jnp.ones(len(offsets)) if kernel == "uniform" else 1 - jnp.sum(offsets**2, axis=1)
-    return SmoothedField(field, radius * offsets, weights / jnp.sum(weights))
+    rng = host_rng(key)
+    directions = rng.normal(size=(n // 2, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    half = directions * rng.random((n // 2, 1)) ** (1 / d)  # uniform in the unit ball
+    offsets = np.concatenate([half, -half])
+    weights = np.ones(len(offsets)) if kernel == "uniform" else 1 - np.sum(offsets**2, axis=1)
+    arrays = (jnp.asarray(a, jnp.float32) for a in (radius * offsets, weights / weights.sum()))
+    return SmoothedField(field, *arrays)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import as_rows, pytree
+from scorefield._tree import as_rows, host_rng, pytree
 from scorefield.fields import Field, Gaussian, fit_gaussian
 
 N_FEATURES = 200
@@ -102,12 +102,12 @@ def fit_kernel(
         raise ValueError(f"Expected noise >= 0 and n_features >= 1, got {noise} and {n_features}.")
     n, d = table.shape
     base = fit_gaussian(table, noise=noise)
-    key_w, key_phase, key_fold = jax.random.split(key, 3)
+    rng = host_rng(key)
     # Frequencies follow the marginal spread of each column, so that one grid of bandwidths fits any units.
     scale = np.sqrt(np.diag(np.linalg.inv(np.asarray(base.precision, np.float64))))[:, None]
-    directions = np.asarray(jax.random.normal(key_w, (d, n_features)), np.float64) / scale
-    phases = np.asarray(jax.random.uniform(key_phase, (n_features,), maxval=2 * np.pi), np.float64)
-    fold = np.asarray(jax.random.permutation(key_fold, np.arange(n) % N_FOLDS))
+    directions = rng.normal(size=(d, n_features)) / scale
+    phases = rng.uniform(0, 2 * np.pi, n_features)
+    fold = rng.permutation(np.arange(n) % N_FOLDS)
     grid = np.asarray(ridges, np.float64)
     losses = np.zeros((len(bandwidths), len(grid)))
     solutions = []

@@ -4,11 +4,13 @@ The neural score models of the paper's experiments, [d, 128, 256, 128, d] and [1
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from scorefield._tree import pytree, static
+from scorefield._tree import host_rng, pytree, static
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "relu": jax.nn.relu,
@@ -57,8 +59,6 @@ def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "sil
     check_activation(activation)
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")
-    keys = jax.random.split(key, len(sizes) - 1)
-    weights = tuple(
-        jax.random.normal(k, (a, b)) / jnp.sqrt(float(a)) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
-    )
+    rng = host_rng(key)
+    weights = tuple(jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32) for a, b in pairwise(sizes))
     return Network(weights, tuple(jnp.zeros(b) for b in sizes[1:]), activation)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from scorefield._tree import Method, as_rows, map_rows, pytree
+from scorefield._tree import Method, as_rows, host_rng, map_rows, pytree
 from scorefield.fields import LOG_2PI, Gaussian, gaussian_from_covariance, shrunk_covariance
 
 LogDensity = Callable[[jax.Array], jax.Array]
@@ -91,12 +91,12 @@ class Proposal:
         log_unit = jnp.sum(jnp.log(jnp.diagonal(self.base.whiten))) - 0.5 * d * LOG_2PI
         return jax.scipy.special.logsumexp(parts) - jnp.log(2.0) + log_unit
 
-    def sample(self, key: jax.Array, n: int) -> jax.Array:
-        key_part, key_centre, key_noise = jax.random.split(key, 3)
-        noise = jax.random.normal(key_noise, (n, self.centres.shape[1]))
-        centre = self.centres[jax.random.randint(key_centre, (n,), 0, len(self.centres))]
-        wide = jax.random.bernoulli(key_part, 0.5, (n, 1))
-        return self.base.mean + jnp.where(wide, noise, centre + self.bandwidth * noise) @ self.base.color
+    def sample(self, key: jax.Array, n: int) -> np.ndarray:
+        rng, centres = host_rng(key), np.asarray(self.centres)
+        noise = rng.normal(size=(n, centres.shape[1]))
+        narrow = centres[rng.integers(0, len(centres), n)] + self.bandwidth * noise
+        z = np.where(rng.random((n, 1)) < 0.5, noise, narrow)
+        return (np.asarray(self.base.mean) + z @ np.asarray(self.base.color)).astype(np.float32)
 
 
 def importance_proposal(rows: object) -> Proposal:
@@ -105,14 +105,14 @@ def importance_proposal(rows: object) -> Proposal:
     n, d = table.shape
     base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
     chosen = table[np.linspace(0, n - 1, min(n, MAX_KERNELS)).astype(int)]
-    centres = (jnp.asarray(chosen) - base.mean) @ base.whiten
-    return Proposal(base, centres, float(min(1.0, len(chosen) ** (-1 / (d + 4)))))
+    centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
+    return Proposal(base, jnp.asarray(centres), float(min(1.0, len(chosen) ** (-1 / (d + 4)))))
 
 
 def importance_anchor(key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384) -> Anchor:
     """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size."""
     proposal = importance_proposal(rows)
-    draws = np.asarray(proposal.sample(key, n_draws))
+    draws = proposal.sample(key, n_draws)
     log_weights = map_rows(log_density, draws) - map_rows(Method(proposal, "log_density"), draws)
     log_weights = log_weights.astype(np.float64)
     if not np.isfinite(log_weights).any():

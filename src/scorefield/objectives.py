@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import Method, as_rows, map_rows, pytree, static
+from scorefield._tree import ROW_CHUNK, Method, as_rows, bucket, map_rows, pad_rows, pytree, static
 from scorefield.fields import DiffusionField, EnergyField, Field
 
 
@@ -110,12 +110,22 @@ class MultilevelDenoising:
         return 0.5 * jnp.sum(residual**2)
 
 
+@jax.jit
+def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.Array:
+    keys = jax.random.split(key, len(rows))
+    return jax.vmap(lambda k, x: objective(field, k, x))(keys, rows)
+
+
 def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
     """Mean of an objective over a table, each row with a key of its own."""
     table = as_rows(rows, minimum=1)
-    keys = jax.random.split(key, len(table))
-    losses = jax.vmap(lambda k, x: objective(field, k, x))(keys, jnp.asarray(table))
-    return float(jnp.mean(losses))
+    size = min(ROW_CHUNK, bucket(len(table)))
+    losses = []
+    for start in range(0, len(table), size):
+        block = table[start : start + size]
+        values = _losses(jax.random.fold_in(key, start), field, objective, pad_rows(block, size))
+        losses.append(np.asarray(values)[: len(block)])
+    return float(np.concatenate(losses).mean(dtype=np.float64))
 
 
 def fisher_divergence(field: Field, truth: Field, rows: object) -> float:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from blackjax.diagnostics import ess_bulk, rhat
 
-from scorefield._tree import Method, as_rows, map_rows
+from scorefield._tree import Method, as_rows, host_rng, map_rows
 from scorefield.chains import AdjustedKernel, AnnealedKernel, LangevinKernel, ReverseKernel, run_chains
 from scorefield.fields import DiffusionField, Field
 from scorefield.training import DivergedError
@@ -71,9 +71,9 @@ class Sampler(_Parameters):
         """Number of steps and how many of them are discarded."""
         raise NotImplementedError
 
-    def _starts(self, key, field, rows, n_chains) -> tuple[jax.Array, np.ndarray]:
-        parents = np.asarray(jax.random.permutation(key, np.resize(np.arange(len(rows)), max(n_chains, len(rows)))))
-        return jnp.asarray(rows[parents[:n_chains]]), parents[:n_chains]
+    def _starts(self, rng, field, rows, n_chains) -> tuple[np.ndarray, np.ndarray]:
+        parents = rng.permutation(np.resize(np.arange(len(rows)), max(n_chains, len(rows))))[:n_chains]
+        return rows[parents], parents
 
     def _check(self, field: Any) -> None:
         if self.step_size is not None and not self.step_size > 0:
@@ -108,8 +108,8 @@ class Sampler(_Parameters):
         missing, n_diverged, step = -(-n // n_keep), 0, self.step_size
         kept, parents, acceptance = [], [], []
         for attempt in range(MAX_RETRIES + 1):
-            start_key, run_key = jax.random.split(jax.random.fold_in(key, attempt))
-            starts, parent = self._starts(start_key, field, table, missing)
+            run_key = jax.random.fold_in(key, attempt)
+            starts, parent = self._starts(host_rng(key, attempt), field, table, missing)
             # One float32 scalar type for the step: a retry or another value is no new compilation.
             kernel = self._kernel(field, None if step is None else jnp.float32(step))
             chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
@@ -183,9 +183,9 @@ class Langevin(Sampler):
         # The small constant undoes products such as 0.29 * 100 = 28.999...
         return int(self.chain_length), int(self.discard * self.chain_length + 1e-9)
 
-    def _starts(self, key, field, rows, n_chains):
+    def _starts(self, rng, field, rows, n_chains):
         if self.start == "data":
-            return super()._starts(key, field, rows, n_chains)
+            return super()._starts(rng, field, rows, n_chains)
         if self.start != "inverse-score":
             raise ValueError(f"Expected start 'data' or 'inverse-score', got {self.start!r}.")
         norms = np.linalg.norm(map_rows(Method(field, "__call__"), rows), axis=1)
@@ -194,8 +194,9 @@ class Langevin(Sampler):
             raise ValueError(
                 "Expected finite scores at the rows, got NaN or infinity; refit the field with more noise."
             )
-        parents = np.asarray(jax.random.choice(key, len(rows), (n_chains,), p=weights / weights.sum()))
-        return jnp.asarray(rows[parents]), parents
+        weights = weights.astype(np.float64)
+        parents = rng.choice(len(rows), n_chains, p=weights / weights.sum())
+        return rows[parents], parents
 
 
 class MALA(Langevin):
@@ -260,10 +261,12 @@ class _FromNoise(Sampler):
 
     needs = "levels"
 
-    def _starts(self, key, field, rows, n_chains):
-        noise = jax.random.normal(key, (n_chains, rows.shape[1]))
-        spread = jnp.sqrt(field.variances + field.sigma_max**2)
-        return field.mean + (noise * spread) @ field.axes.T, np.full(n_chains, -1)
+    def _starts(self, rng, field, rows, n_chains):
+        mean, axes, variances, sigma = (
+            np.asarray(a) for a in (field.mean, field.axes, field.variances, field.sigma_max)
+        )
+        noise = rng.normal(size=(n_chains, rows.shape[1])) * np.sqrt(variances + sigma**2)
+        return (mean + noise @ axes.T).astype(np.float32), np.full(n_chains, -1)
 
 
 class AnnealedLangevin(_FromNoise):

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from scorefield._tree import as_rows, bucket, pad_rows, stack, unstack
+from scorefield._tree import as_rows, bucket, host_rng, pad_rows, stack, unstack
 
 CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
 HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
@@ -58,14 +58,14 @@ class _State(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("n_steps", "batch_size"))
-def _draw_batches(keys: jax.Array, rows: Any, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> Any:
+def _draw_batches(key: jax.Array, rows: Any, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> Any:
     """Rows drawn with replacement below each table's true length: leaves (models, steps, batch, ...)."""
 
     def draw(key, table, n):
         index = jax.random.randint(key, (n_steps, batch_size), 0, n)
         return jax.tree.map(lambda leaf: leaf[index], table)
 
-    return jax.vmap(draw)(keys, rows, n_rows)
+    return jax.vmap(draw)(jax.random.split(key, len(n_rows)), rows, n_rows)
 
 
 def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
@@ -78,6 +78,12 @@ def _over_models(function: Callable, *stacked: Any) -> Any:
     if len(jax.tree.leaves(stacked)[0]) > 1:
         return jax.vmap(function)(*stacked)
     return jax.tree.map(lambda leaf: leaf[None], function(*(unstack(tree, 0) for tree in stacked)))
+
+
+@jax.jit
+def _initial_state(models: Any) -> _State:
+    n_models = len(jax.tree.leaves(models)[0])
+    return _State(models, models, jax.vmap(OPTIMIZER.init)(models), jnp.zeros(n_models, jnp.int32))
 
 
 @jax.jit
@@ -104,7 +110,7 @@ def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, r
 
 
 @jax.jit
-def _held_out_loss(keys: jax.Array, models: Any, objective: Any, rows: Any, weights: jax.Array) -> jax.Array:
+def _held_out_loss(key: jax.Array, models: Any, objective: Any, rows: Any, weights: jax.Array) -> jax.Array:
     """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
 
     def one_model(key, model, rows, weights):
@@ -112,7 +118,7 @@ def _held_out_loss(keys: jax.Array, models: Any, objective: Any, rows: Any, weig
         losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
         return jnp.sum(losses * weights) / jnp.sum(weights)
 
-    return _over_models(one_model, keys, models, rows, weights)
+    return _over_models(one_model, jax.random.split(key, len(weights)), models, rows, weights)
 
 
 @jax.jit
@@ -190,8 +196,7 @@ def train_many(
     if len(models) != len(tables) or not models:
         raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
     checked = [_check_table(table) for table in tables]
-    seeds = np.asarray(jax.random.randint(key, (len(models),), 0, np.iinfo(np.int32).max))
-    rngs = [np.random.default_rng(seed) for seed in seeds]  # one a model: a fold does not depend on its neighbours
+    rngs = [host_rng(key, m) for m in range(len(models))]  # one a model: a fold does not depend on its neighbours
     if held_out is not None:
         splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
     else:
@@ -203,20 +208,19 @@ def train_many(
     size = bucket(max(lengths))
     rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
     blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
-    held_rows, weights = stack([block for block, _ in blocks]), jnp.stack([w for _, w in blocks])
-    rate = jnp.broadcast_to(jnp.asarray(learning_rate, jnp.float32), (len(models),))
-    stacked = stack(list(models))
-    state = _State(stacked, stacked, jax.vmap(OPTIMIZER.init)(stacked), jnp.zeros(len(models), jnp.int32))
+    held_rows, weights = stack([block for block, _ in blocks]), np.stack([w for _, w in blocks])
+    rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
+    state = _initial_state(stack(list(models)))
 
     best, best_loss = state.average, np.full(len(models), np.inf)
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
-        draw_key, train_key = jax.random.split(jax.random.fold_in(key, chunk + 1))
-        batches = _draw_batches(jax.random.split(draw_key, len(models)), rows, jnp.asarray(lengths),
+        draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
+        batches = _draw_batches(draw_key, rows, np.asarray(lengths),
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
-        held_loss = _held_out_loss(jax.random.split(key, len(models)), state.average, objective, held_rows, weights)
+        held_loss = _held_out_loss(key, state.average, objective, held_rows, weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
@@ -230,6 +234,7 @@ def train_many(
         stop = callback(Progress(step, max_steps, losses.mean(axis=1), held_loss)) if callback else None
         if stop or (patience is not None and (stale >= patience).all()):
             break
+    best = jax.tree.map(np.asarray, best)
     steps, loss, held = (np.array(column) for column in zip(*history, strict=True))
     return [Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))]
 
