@@ -10,8 +10,8 @@ import pytest
 SOURCE = pathlib.Path(__file__).parents[1] / "src" / "scorefield"
 LAYERS = {
     1: {
-        "_tree", "networks", "divergence", "fields", "truth", "kernel", "objectives", "training", "chains", "samplers",
-        "integration", "normalization", "flow", "decisions", "gaussian_theory",
+        "_tree", "networks", "divergence", "fields", "truth", "kernel", "joint", "objectives", "training", "chains",
+        "samplers", "integration", "normalization", "flow", "decisions", "gaussian_theory",
     },
     2: {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",

@@ -38,20 +38,30 @@ def key_from(random_state):
     return jax.random.key(seed_from(random_state) % (1 << 32))
 
 
+@contextlib.contextmanager
+def fit_task(estimator, **data):
+    """Announce a fit to scikit-learn's callbacks, where it has them."""
+    if not hasattr(estimator, "_init_callback_context"):
+        yield
+        return
+    context = estimator._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(estimator=estimator, **data)
+    yield
+    context.call_on_fit_task_end(estimator=estimator, **data)
+
+
 class ProgressReport:
     """A trainer callback: a bar on standard error when verbose, and scikit-learn's fit callbacks where they are set."""
 
     def __init__(self, estimator, name, verbose):
         self.estimator, self.name, self.verbose = estimator, name, verbose
         self.context = getattr(estimator, "_callback_fit_ctx", None)
-        self.task = None
 
     def __call__(self, progress):
         if self.context is not None:
             task = self.context.subcontext(task_name=f"{self.name} chunk")
-            with contextlib.suppress(TypeError):
-                task.call_on_fit_task_begin(estimator=self.estimator)
-                task.call_on_fit_task_end(estimator=self.estimator)
+            task.call_on_fit_task_begin(estimator=self.estimator)
+            task.call_on_fit_task_end(estimator=self.estimator)
         if self.verbose:
             width = 30
             done = min(width, round(width * progress.step / progress.max_steps))

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._base import CallbackSupportMixin, ProgressReport, key_from, seed_from, with_callbacks
+from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
 from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
 from scorefield.decisions import check_costs, decide
 from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
@@ -150,10 +150,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         """Learn the class densities from rows X (n, d) and labels y (n,)."""
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        if hasattr(self, "_init_callback_context"):
-            context = self._init_callback_context(max_subtasks=None)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         check_classification_targets(y)
+        with fit_task(self, X=X, y=y):
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X, y):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
@@ -170,9 +172,6 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self._fit_joint(key, X, labels)
         else:
             self._fit_separate(key, X, labels)
-        if hasattr(self, "_init_callback_context"):
-            context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return self
 
     def _resolve_priors(self):
         n = len(self.classes_)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._base import CallbackSupportMixin, ProgressReport, key_from, with_callbacks
+from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, with_callbacks
 from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
 from scorefield.fields import (
     Gaussian,
@@ -203,9 +203,11 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def fit(self, X, y=None):
         """Learn the field of the rows of X, shape (n, d); y is ignored."""
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        if hasattr(self, "_init_callback_context"):
-            context = self._init_callback_context(max_subtasks=None)
-            context.call_on_fit_task_begin(estimator=self, X=X)
+        with fit_task(self, X=X):
+            self._fit(X)
+        return self
+
+    def _fit(self, X):
         key = key_from(self.random_state)
         self._set_scale(X)
         rows = self._to_units(X)
@@ -215,9 +217,6 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         keep = host_rng(key, 1).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(keep)]
         self._set_anchor(key, field, rows)
-        if hasattr(self, "_init_callback_context"):
-            context.call_on_fit_task_end(estimator=self, X=X)
-        return self
 
     def _set_scale(self, X):
         """Column means and deviations in double precision; a constant column keeps its unit."""
