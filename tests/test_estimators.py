@@ -136,7 +136,7 @@ def test_auto_explains_its_choice(capsys, rng):
     bimodal = np.concatenate([rng.normal(-3, 0.5, (300, 1)), rng.normal(3, 0.5, (300, 1))])
     model = ScoreDensity(random_state=0, verbose=1, hidden=(32, 32), max_steps=1000).fit(bimodal)
     tried = {c["model"]: c for c in model.candidates_}
-    assert set(tried) == {"gaussian", "kernel", "energy"}
+    assert set(tried) == {"gaussian", "energy"}
     assert [c["model"] for c in model.candidates_ if c["chosen"]] == [model.model_name_]
     assert tried[model.model_name_]["held_out_loss"] == min(c["held_out_loss"] for c in model.candidates_)
     assert model.model_name_ != "gaussian"
@@ -516,3 +516,123 @@ def test_mixture_truth_is_recovered_by_default():
         for model in ("auto", "gaussian")
     }
     assert errors["auto"] < 0.5 * errors["gaussian"]
+
+
+def test_refit_with_another_density_forgets_the_old_one():
+    X, y = two_classes(60, 0)
+    other = np.where(y == "red", "blue", "red")
+    light = {"max_steps": 200, "n_members": 1, "hidden": (8, 8), "random_state": 0}
+    model = ScoreClassifier(ScoreDensity(model="gaussian"), **light).fit(X, y)
+    model.set_params(density="joint").fit(X, other)
+    assert model.score(X, other) > 0.9
+    assert not hasattr(model, "densities_")
+    model.set_params(density=ScoreDensity(model="gaussian")).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert not hasattr(model, "model_")
+
+
+def test_large_offsets_are_kept():
+    """Timestamps: mean 1e8, deviation 1. Labels, samples, fields and boundaries as without the offset."""
+    X, y = two_classes(200, 0)
+    moved = X + 1e8
+    for model in (
+        ScoreClassifier(ScoreDensity(model="gaussian")),
+        ScoreClassifier(max_steps=300, n_members=1, random_state=0),
+    ):
+        assert clone(model).fit(moved, y).score(moved, y) > 0.98
+    plain, shifted = (ScoreClassifier(ScoreDensity(model="gaussian")).fit(rows, y) for rows in (X, moved))
+    np.testing.assert_allclose(
+        shifted.sample(50, "red", random_state=0) - 1e8, plain.sample(50, "red", random_state=0), atol=1e-3
+    )
+    found = find_boundary(shifted, moved[::50])
+    assert found.converged.all()
+    np.testing.assert_allclose(shifted.decision_function(found.points), 0, atol=1e-3)
+    expected = posterior_score(plain, X[:5], "red")
+    np.testing.assert_allclose(posterior_score(shifted, moved[:5], "red"), expected, rtol=1e-2, atol=1e-4)
+
+
+def test_far_rows_keep_proper_probabilities():
+    X, y = two_classes(60, 0)
+    model = ScoreClassifier(max_steps=200, n_members=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba([[1e10, -1e10], [1e5, 1e5]]).sum(axis=1), 1)
+
+
+def test_gaussian_samples_are_new_rows(rng):
+    """Strongly correlated columns: independent draws, none of them a training row."""
+    first = rng.normal(size=(500, 1))
+    X = np.hstack([first, first + 0.03 * rng.normal(size=(500, 1))])
+    drawn = ScoreDensity(model="gaussian", random_state=0).fit(X).sample(1000)
+    assert not (drawn[:, None] == X[None]).all(axis=2).any()
+    assert np.corrcoef(drawn.T)[0, 1] > 0.95
+
+
+def test_low_acceptance_is_reported(rng):
+    model = ScoreDensity(model="kernel", sampler=HMC(step_size=5.0), random_state=0).fit(rng.normal(size=(60, 5)))
+    with pytest.warns(UserWarning, match="accepted only"):
+        model.sample(20)
+
+
+def test_sample_keeps_the_dtype_of_fit(rng):
+    assert ScoreDensity(model="gaussian").fit(rng.normal(size=(50, 2)).astype(np.float32)).sample(3).dtype == np.float32
+
+
+def test_auto_leaves_out_what_the_settings_rule_out(rng):
+    X = rng.normal(size=(120, 2))
+    for options, expected in [
+        ({"activation": "relu"}, {"gaussian"}),
+        ({"objective": "sliced"}, {"energy"}),
+        ({"objective": "exact"}, {"gaussian", "energy"}),
+    ]:
+        model = ScoreDensity(**{**QUICK, "max_steps": 100}, **options).fit(X)
+        assert {c["model"] for c in model.candidates_} == expected
+    with pytest.raises(ValueError, match="got none"):
+        ScoreDensity(objective="sliced").fit(X[:50])
+
+
+def test_posterior_functions_check_their_rows():
+    pd = pytest.importorskip("pandas")
+    X, y = two_classes(40, 0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = ScoreClassifier(ScoreDensity(model="gaussian")).fit(frame, y)
+    for call in (lambda rows: posterior_score(model, rows, "red"), lambda rows: find_boundary(model, rows)):
+        with pytest.raises(ValueError, match="features"):
+            call(X[:, :1])
+        with pytest.raises(ValueError, match="feature names"):
+            call(frame[["b", "a"]])
+    with pytest.raises(ValueError, match="one of 2 logits"):
+        posterior_score(lambda x: x, X, 7)
+
+
+def test_prior_correction_refuses_samplers_it_cannot_see():
+    X, y = two_classes(40, 0)
+    inner = make_sampling_pipeline(RandomOverSampler(), LogisticRegression())
+    for nested in (GridSearchCV(inner, {}), make_pipeline(inner)):
+        with pytest.raises(ValueError, match="nested at"):
+            PriorCorrectedClassifier(nested).fit(X, y)
+
+
+def test_score_features_check_their_labels():
+    X, y = two_classes(40, 0)
+    with pytest.raises(ValueError, match="inconsistent"):
+        ScoreFeatures(ScoreDensity(model="gaussian"), per_class=True).fit(X, y[:50])
+
+
+def test_foreign_densities_sample_and_say_what_they_lack():
+    X, y = two_classes(40, 0)
+    for density in (GaussianMixture(2, random_state=0), KernelDensity(bandwidth=0.3)):
+        model = ScoreClassifier(density).fit(X, y)
+        first, again = (model.sample(5, "red", random_state=1) for _ in range(2))
+        assert first.shape == (5, 2)
+        np.testing.assert_array_equal(first, again)
+        with pytest.raises(TypeError, match="Expected ScoreDensity"):
+            model.grad_log_density(X)
+
+
+def test_decision_function_agrees_with_predict_under_costs(rng):
+    X = np.concatenate([rng.normal(c, 1.0, size=(50, 2)) for c in ([0, 0], [2, 0], [0, 2])])
+    y = np.repeat([0, 1, 2], 50)
+    costs = [[0, 1, 1], [5, 0, 5], [1, 1, 0]]
+    model = ScoreClassifier(ScoreDensity(model="gaussian"), costs=costs, margin=0.5).fit(X, y)
+    np.testing.assert_array_equal(np.argmax(model.decision_function(X), axis=1), model.predict(X))
+    free = ScoreClassifier(ScoreDensity(model="gaussian"), costs=np.zeros((2, 2))).fit(X[:100], y[:100])
+    assert np.isfinite(free.decision_function(X)).all()

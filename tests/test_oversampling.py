@@ -147,7 +147,7 @@ def test_bounds():
     more, _ = over(sampler=wild, bounds=(1.9, [2.0, 2.1, 2.2])).fit_resample(X, y)
     assert more[120:].min() >= 1.9
     assert (more[120:].max(axis=0) <= [2.0, 2.1, 2.2]).all()
-    for bad in ((1.0,), (2.0, 1.0)):
+    for bad in ((1.0,), (2.0, 1.0), (np.nan, 1.0), (0.0, [1.0, 2.0])):
         with pytest.raises(ValueError, match="bounds"):
             over(bounds=bad).fit_resample(X, y)
 
@@ -223,6 +223,8 @@ def test_nothing_to_do():
         (lambda X, y: (np.where(X > 2.5, np.inf, X), y), "inf"),
         (lambda X, y: (sparse.csr_matrix(X), y), "[Ss]parse"),
         (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(text="a"), y), "name it in categorical_features"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(digits="7"), y), "name it in categorical_features"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(z=1 + 2j), y), "numbers in column 'z'"),
         (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(day=pd.Timestamp("2020-01-01")), y), "dates"),
         (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(missing=np.nan), y), "impute"),
         (
@@ -288,3 +290,22 @@ def test_grid_search_compiles_once_per_architecture():
     assert set(search.best_params_) == set(grid)
     pipeline.set_params(over__density__hidden=(9, 9)).fit(X, y)
     assert compiled() == before + 1  # negative control: another architecture
+
+
+def test_near_duplicated_columns_stay_together():
+    """A copied column makes the field stiff: the default step must follow, or chains leave along the difference."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(2300, 1))
+    X = np.concatenate([rng.normal(size=(4000, 2)), np.hstack([first, first])])
+    y = np.repeat([0, 1], [4000, 2300])
+    more, _ = over().fit_resample(X, y)
+    new = more[len(X) :]
+    assert np.abs(new).max() < 2 * np.abs(first).max()
+    assert np.std(new[:, 0] - new[:, 1]) < 0.3
+
+
+def test_integer_columns_respect_bounds():
+    X, y = binary()
+    more, _ = over(bounds=(15.5, 24.5)).fit_resample((10 * X).astype(int), y)
+    assert more[120:].min() >= 16
+    assert more[120:].max() <= 24

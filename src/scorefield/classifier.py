@@ -3,6 +3,8 @@
 Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theory_1 to 3.
 """
 
+import copy
+import inspect
 import numbers
 import warnings
 
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
 from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
-from scorefield.decisions import check_costs, decide
+from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
 from scorefield.fields import fit_gaussian
 from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, init_joint
@@ -156,6 +158,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit(self, X, y):
+        for name in ("densities_", "model_", "offsets_", "mean_", "scale_", "start_rows_", "history_"):
+            vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
@@ -205,7 +209,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
         self.model_ = to_plain(model)
         self.start_rows_ = [rows[labels == k][:MAX_START_ROWS] for k in range(n_classes)]
-        noisy = rows + self.noise * host_rng(key).normal(size=rows.shape)  # what the model is the density of
+        noisy = rows + self.noise * host_rng(key, 12).normal(size=rows.shape)  # what the model is the density of
         self.offsets_ = self._joint_offsets(key, model, noisy, labels)
 
     def _joint_offsets(self, key, model, rows, labels):
@@ -233,7 +237,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             rows = X[labels == k]
             fitted = clone(density)
             if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
-                fitted.set_params(random_state=int(host_rng(key, k).integers(1 << 31)))
+                fitted.set_params(random_state=int(host_rng(key, 13, k).integers(1 << 31)))
             try:
                 self.densities_.append(fitted.fit(rows))
             except ValueError as error:
@@ -281,6 +285,14 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return logs - np.log(self.scale_).sum() + self._shifts() - np.log(self.priors_)
 
     def _joint_log_likelihood(self, X):
+        """log p(x, y) up to a term that all classes share, shape (n, classes).
+
+        A joint model's Gaussian base is left out: far from the data it is so large that single precision would
+        swallow the differences between classes.
+        """
+        if not hasattr(self, "densities_"):
+            logits = map_rows(Method(from_plain(self.model_), "logits"), self._to_units(X))
+            return logits.astype(np.float64) + self._shifts()
         joint = self._log_likelihood(X) + np.log(self.priors_)
         lost = ~np.isfinite(joint).any(axis=1)  # no density claims the row: only the priors speak
         joint[lost] = np.log(self.priors_)
@@ -290,13 +302,15 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """log p(x, y) of all classes as a jax function of one point, in the units of X."""
         check_is_fitted(self)
         if not hasattr(self, "densities_"):
-            arrays = (np.asarray(a, np.float32) for a in (self.mean_, self.scale_, self._shifts()))
-            return JointInUnits(from_plain(self.model_), *arrays)
+            return JointInUnits(from_plain(self.model_), self.mean_, self.scale_, self._shifts())
+        self._need_fields()
+        shifts = np.log(self.priors_) + self.intercepts_
+        return SeparateInUnits(tuple(d.log_density_function() for d in self.densities_), shifts)
+
+    def _need_fields(self):
         for density in self.densities_:
             if not isinstance(density, ScoreDensity):
                 raise TypeError(f"Expected ScoreDensity densities for derivatives, got {type(density).__name__}.")
-        shifts = np.asarray(np.log(self.priors_) + self.intercepts_, np.float32)
-        return SeparateInUnits(tuple(d.log_density_function() for d in self.densities_), shifts)
 
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
@@ -309,15 +323,22 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X):
-        """Log odds of the second class less margin and costs, shape (n,); for more classes log p(y | x)."""
+        """Log odds of the second class less margin and costs, shape (n,).
+
+        For more classes log p(y | x), or minus the expected cost of each prediction where costs or a margin are set.
+        """
         logs = self.predict_log_proba(X)
         if len(self.classes_) > 2:
-            return logs
+            plain = self.costs is None and self.margin == 0
+            return logs if plain else -expected_costs(logs, costs=self.costs, margin=self.margin)
         threshold = self.margin
         if self.costs is not None:
             costs = check_costs(self.costs, 2)
+            gains = np.array([costs[0, 1] - costs[0, 0], costs[1, 0] - costs[1, 1]])
+            if not gains.any():
+                return np.zeros(len(logs), logs.dtype)  # every decision costs the same
             with np.errstate(divide="ignore"):
-                threshold += np.log(costs[0, 1] - costs[0, 0]) - np.log(costs[1, 0] - costs[1, 1])
+                threshold += np.log(gains[0]) - np.log(gains[1])
         return logs[:, 1] - logs[:, 0] - np.asarray(threshold, logs.dtype)
 
     def predict(self, X):
@@ -334,6 +355,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """The score field of every class at each row, shape (n, classes, d)."""
         X = self._check(X)
         if hasattr(self, "densities_"):
+            self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
         scores = map_rows(Method(from_plain(self.model_), "scores"), self._to_units(X))
         return (scores / self.scale_).astype(X.dtype)
@@ -347,7 +369,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         k = int(where[0])
         state = self.random_state if random_state is None else random_state
         if hasattr(self, "densities_"):
-            return self.densities_[k].sample(n, random_state=seed_from(state) % (1 << 31))
+            density, seed = self.densities_[k], seed_from(state) % (1 << 31)
+            if "random_state" in inspect.signature(density.sample).parameters:
+                return density.sample(n, random_state=seed)
+            drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
+            return drawn[0] if isinstance(drawn, tuple) else drawn
         field = ClassEnergy(from_plain(self.model_), np.int32(k))
         drawn = MALA(0.05, 200, 0.995).sample(key_from(state), field, n, self.start_rows_[k])
         return drawn.rows * self.scale_ + self.mean_

@@ -33,12 +33,8 @@ def check_costs(costs: object, n_classes: int) -> np.ndarray:
     return matrix
 
 
-def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
-    """Class indices of least expected cost (n,) from log posteriors (n, classes).
-
-    A class other than the first must beat it by `margin` in log odds, the paper's gamma_0: for two classes without
-    costs, 1 where log p(1|x) - log p(0|x) >= margin. Ties go to the later class, as the paper's >= does.
-    """
+def expected_costs(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
+    """Expected cost of predicting each class (n, classes), up to a factor per row; see `decide`."""
     logs = np.array(log_proba, dtype=float)
     if logs.ndim != 2:
         raise ValueError(f"Expected log posteriors of shape (n, classes), got {logs.shape}.")
@@ -47,9 +43,17 @@ def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) 
     logs[:, 1:] -= margin
     n_classes = logs.shape[1]
     matrix = 1.0 - np.eye(n_classes) if costs is None else check_costs(costs, n_classes)
-    shifted = np.exp(logs - logs.max(axis=1, keepdims=True))
-    risk = shifted @ matrix
-    return n_classes - 1 - np.argmin(risk[:, ::-1], axis=1)
+    return np.exp(logs - logs.max(axis=1, keepdims=True)) @ matrix
+
+
+def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
+    """Class indices of least expected cost (n,) from log posteriors (n, classes).
+
+    A class other than the first must beat it by `margin` in log odds, the paper's gamma_0: for two classes without
+    costs, 1 where log p(1|x) - log p(0|x) >= margin. Ties go to the later class, as the paper's >= does.
+    """
+    risk = expected_costs(log_proba, costs=costs, margin=margin)
+    return risk.shape[1] - 1 - np.argmin(risk[:, ::-1], axis=1)
 
 
 @pytree
@@ -135,7 +139,8 @@ def find_boundary(function: ScalarFunction, starts: object, *, tol: float = 1e-6
     """
     if not tol > 0 or max_iter < 1:
         raise ValueError(f"Expected tol > 0 and max_iter >= 1, got {tol} and {max_iter}.")
-    points = as_rows(starts, minimum=1, name="starts").astype(jax.dtypes.canonicalize_dtype(float))
+    as_rows(starts, minimum=1, name="starts")
+    points = np.asarray(starts, dtype=jax.dtypes.canonicalize_dtype(float))
     x, value, n_iter = (np.asarray(a) for a in _newton(function, points, tol, max_iter=max_iter))
     converged = (np.abs(value) <= tol) & np.isfinite(x).all(axis=1)
     return Boundary(x, value, converged, n_iter)

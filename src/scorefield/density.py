@@ -4,12 +4,13 @@ Algorithm 1 of the paper (field, anchor, integral) behind scikit-learn's density
 """
 
 import numbers
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, with_callbacks
@@ -36,13 +37,14 @@ from scorefield.objectives import (
     default_noise,
     mean_loss,
 )
-from scorefield.samplers import MALA, Langevin, ReverseDiffusion
+from scorefield.samplers import MALA, Langevin, ReverseDiffusion, Samples
 from scorefield.training import split_held_out, train
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
 AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
 MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
+LOW_ACCEPTANCE = 0.1
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
 
 
@@ -156,7 +158,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "anchor": [StrOptions({"auto", "gaussian", "counting", "importance"})],
         "integrator": [StrOptions(set(RULES))],
         "smoothing": [None, Interval(numbers.Real, 0, None, closed="neither")],
-        "sampler": [object],
+        "sampler": [None, HasMethods(["sample"])],
         "verbose": ["verbose"],
     }
 
@@ -211,12 +213,35 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         key = key_from(self.random_state)
         self._set_scale(X)
         rows = self._to_units(X)
-        names = candidate_models(len(rows)) if self.model == "auto" else (self.model,)
+        names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
         field = self._choose(key, names, rows)
         self.model_ = to_plain(field)
-        keep = host_rng(key, 1).permutation(len(rows))[:MAX_START_ROWS]
+        keep = host_rng(key, 8).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(keep)]
+        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
+        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + self._noise(*rows.shape) ** 2
+        self.dtype_ = X.dtype.str
         self._set_anchor(key, field, rows)
+
+    def _candidates(self, n):
+        """What "auto" tries at this number of rows, less the models that the objective or activation rules out."""
+        ruled_out = {
+            "gaussian": self.objective == "sliced",
+            "kernel": self.objective == "sliced",
+            "energy": self.activation == "relu",
+            "diffusion": self.objective in ("exact", "sliced"),
+        }
+        names = tuple(name for name in candidate_models(n) if not ruled_out[name])
+        if not names:
+            raise ValueError(
+                f"Expected a model for {n} rows with objective={self.objective!r} and activation={self.activation!r}, "
+                "got none; name one with `model`, or leave the objective to 'auto'."
+            )
+        return names
+
+    def safe_step(self, wanted):
+        """A Langevin step that is stable on this field: at most the data's variance along its narrowest direction."""
+        return min(wanted, self.least_variance_) or wanted
 
     def _set_scale(self, X):
         """Column means and deviations in double precision; a constant column keeps its unit."""
@@ -228,7 +253,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             widest = np.abs(X - self.mean_).max(axis=0)
             unit = np.where(widest > 0, widest, 1.0)
             deviation = unit * np.sqrt(np.mean(((X - self.mean_) / unit) ** 2, axis=0))
-            tiny = np.finfo(np.float32).eps * np.abs(self.mean_)
+            tiny = 8 * np.finfo(X.dtype).eps * np.abs(self.mean_)  # rounding of the values themselves
             self.scale_ = np.where(deviation > tiny, deviation, np.where(self.mean_ != 0, np.abs(self.mean_), 1.0))
 
     def _to_units(self, X):
@@ -242,7 +267,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _choose(self, key, names, rows):
         """Fit the candidates and keep the best; a model solved in closed form is solved again on all rows."""
         noise = self._noise(*rows.shape)
-        kept, held = split_held_out(host_rng(key), rows, self.validation_fraction)
+        kept, held = split_held_out(host_rng(key, 9), rows, self.validation_fraction)
         if len(kept) < 2:
             kept = held = rows
         self.candidates_, fields, self.history_ = [], {}, {}
@@ -319,7 +344,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return
         function = self._unnormalised(field)
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
-        rows = rows + self._noise(*rows.shape) * host_rng(key, 2).normal(size=rows.shape)
+        rows = rows + self._noise(*rows.shape) * host_rng(key, 10).normal(size=rows.shape)
         if self.anchor == "gaussian":
             result = gaussian_anchor(function, rows)
         elif self.anchor == "counting":
@@ -351,7 +376,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         function = Offset(self._unnormalised(from_plain(self.model_)), self.offset_)
         if not units:
             return function
-        return InUnits(function, *(np.asarray(a, np.float32) for a in (self.mean_, self.scale_)))
+        return InUnits(function, self.mean_, self.scale_)
 
     def _check(self, X):
         check_is_fitted(self)
@@ -377,21 +402,36 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Draw n rows, shape (n, d); ``random_state=None`` uses the estimator's own."""
         check_is_fitted(self)
         drawn = self.draw(n, self.random_state if random_state is None else random_state).rows
-        return drawn * self.scale_ + self.mean_
+        return (drawn * self.scale_ + self.mean_).astype(self.dtype_)
 
     def draw(self, n, random_state=None, *, sampler=None, rows=None):
         """Standardised rows with their diagnostics (:class:`scorefield.samplers.Samples`), from chains on ``rows``."""
         key, field = key_from(random_state), from_plain(self.model_)
         sampler = sampler or self.sampler
-        if sampler is None and isinstance(field, Gaussian):
-            sampler = MALA(step_size=1.0, chain_length=50, discard=0.98)
+        if sampler is None and isinstance(field, Gaussian) and self.smoothing is None:
+            if n < 1:
+                raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
+            exact = field.mean + host_rng(key, 11).normal(size=(n, len(self.mean_))) @ field.color
+            return Samples(exact.astype(np.float32), np.full(n, -1), 0, None, None, None, None)
         if sampler is None:
-            by_model = {"mlp": Langevin(0.01, 200, 0.995), "diffusion": ReverseDiffusion()}
-            sampler = by_model.get(self.model_name_, MALA(0.05, 200, 0.995))
-        return sampler.sample(key, self._smoothed(field), n, self.start_rows_ if rows is None else rows)
+            chain = MALA if self._has_potential(field) and field.conservative else Langevin
+            by_model = {"diffusion": ReverseDiffusion()} if self.smoothing is None else {}
+            sampler = by_model.get(self.model_name_, chain(self.safe_step(0.05), 200, 0.995))
+        drawn = sampler.sample(key, self._smoothed(field), n, self.start_rows_ if rows is None else rows)
+        if drawn.acceptance is not None and drawn.acceptance < LOW_ACCEPTANCE:
+            warnings.warn(
+                f"{type(sampler).__name__} accepted only {drawn.acceptance:.1%} of its proposals, so many rows are "
+                "copies of their starts; choose a smaller step_size.",
+                stacklevel=3,
+            )
+        return drawn
 
 
 def candidate_models(n):
-    """What "auto" tries: a shrunk Gaussian for a handful of rows, a kernel from ten, networks from a hundred and up."""
-    by_rows = {"gaussian": 2, "kernel": 10, "energy": 100, "diffusion": 1000}
-    return tuple(name for name, least in by_rows.items() if n >= least)
+    """What "auto" tries: a shrunk Gaussian for a handful of rows, a kernel too for tens, networks above.
+
+    The kernel model is left out from a hundred rows on: it can match scores as well as an energy and yet misplace the
+    masses of modes that lie apart, which the loss that decides cannot see.
+    """
+    networks = ("energy",) if n < 1000 else ("energy", "diffusion")
+    return ("gaussian",) if n < 10 else ("gaussian", "kernel") if n < 100 else ("gaussian", *networks)

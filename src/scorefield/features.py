@@ -58,11 +58,13 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Learn the field, or one for each class of y."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.per_class and y is None:
+            raise ValueError("Expected y for per_class=True, got None.")
+        target = {"y": y} if self.per_class else {}
+        checked = validate_data(self, X, **target, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = checked if self.per_class else (checked, None)
         parts = [X]
         if self.per_class:
-            if y is None:
-                raise ValueError("Expected y for per_class=True, got None.")
             check_classification_targets(y)
             self.classes_, labels = np.unique(np.asarray(y), return_inverse=True)
             parts = [X[labels == k] for k in range(len(self.classes_))]

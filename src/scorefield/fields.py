@@ -259,19 +259,21 @@ def init_diffusion_field(
     *,
     hidden: Sequence[int],
     activation: str = "silu",
-    sigma_min: float = 0.05,
-    sigma_max: float = 10.0,
+    sigma_min: float | None = None,
+    sigma_max: float | None = None,
 ) -> DiffusionField:
-    """A `DiffusionField` for a table. Noise levels are in units of its widest principal axis."""
-    if not 0 < sigma_min < sigma_max:
-        raise ValueError(f"Expected 0 < sigma_min < sigma_max, got {sigma_min} and {sigma_max}.")
+    """A `DiffusionField` for a table. Levels default to 0.05 and 10 times the spread of its widest principal axis."""
     table = as_rows(rows)
     d = table.shape[1]
     covariance = np.cov(table, rowvar=False, bias=True, dtype=np.float64).reshape(d, d)
     variances, axes = np.linalg.eigh(covariance)
     widest = float(np.sqrt(np.maximum(variances[-1], np.finfo(np.float32).tiny)))
+    low = 0.05 * widest if sigma_min is None else float(sigma_min)
+    high = max(10 * widest, 2 * low) if sigma_max is None else float(sigma_max)
+    if not 0 < low < high:
+        raise ValueError(f"Expected 0 < sigma_min < sigma_max, got {low} and {high}.")
     # An axis without spread carries no residual to learn; the floor only keeps its scale finite.
-    variances = np.maximum(variances, (1e-3 * sigma_min * widest) ** 2)
+    variances = np.maximum(variances, (1e-3 * low) ** 2)
     network = init_network(key, (d + 5, *hidden, d), activation=activation)
     weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
     return DiffusionField(
@@ -279,6 +281,6 @@ def init_diffusion_field(
         mean=jnp.asarray(table.mean(axis=0)),
         axes=jnp.asarray(axes, jnp.float32),
         variances=jnp.asarray(variances, jnp.float32),
-        sigma_min=jnp.float32(sigma_min * widest),
-        sigma_max=jnp.float32(sigma_max * widest),
+        sigma_min=jnp.float32(low),
+        sigma_max=jnp.float32(high),
     )

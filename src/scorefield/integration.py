@@ -35,7 +35,7 @@ def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[n
     if rule == "monte-carlo":
         if key is None:
             raise ValueError("Expected a key for rule 'monte-carlo', got None.")
-        return host_rng(key).random(n_nodes), np.full(n_nodes, 1 / n_nodes)
+        return host_rng(key, 5).random(n_nodes), np.full(n_nodes, 1 / n_nodes)
     if rule == "taylor":
         return np.arange(n_nodes) / n_nodes, np.full(n_nodes, 1 / n_nodes)
     weights = np.ones(n_nodes)
@@ -116,7 +116,8 @@ class SmoothedField(Field):
     weights: jax.Array  # (k,) summing to one
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return self.weights @ jax.vmap(self.field)(x + self.offsets)
+        # One offset after the other: memory does not grow with their number.
+        return self.weights @ jax.lax.map(self.field, x + self.offsets)
 
 
 def smooth(
@@ -130,7 +131,7 @@ def smooth(
         raise ValueError(f"Expected radius > 0 and n >= 2, got {radius} and {n}.")
     if kernel not in ("uniform", "epanechnikov"):
         raise ValueError(f"Expected kernel 'uniform' or 'epanechnikov', got {kernel!r}.")
-    rng = host_rng(key)
+    rng = host_rng(key, 6)
     directions = rng.normal(size=(n // 2, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     half = directions * rng.random((n // 2, 1)) ** (1 / d)  # uniform in the unit ball

@@ -102,7 +102,7 @@ def fit_kernel(
         raise ValueError(f"Expected noise >= 0 and n_features >= 1, got {noise} and {n_features}.")
     n, d = table.shape
     base = fit_gaussian(table, noise=noise)
-    rng = host_rng(key)
+    rng = host_rng(key, 2)
     # Frequencies follow the marginal spread of each column, so that one grid of bandwidths fits any units.
     scale = np.sqrt(np.diag(np.linalg.inv(np.asarray(base.precision, np.float64))))[:, None]
     directions = rng.normal(size=(d, n_features)) / scale

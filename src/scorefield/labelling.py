@@ -27,7 +27,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         Vote of the ``n_neighbors`` nearest rows, vote of the rows within ``radius``, or the class with the largest
         1/|s(x)|. The last is rough: 1/|s| is not a density.
     n_augment : int
-        Rows to generate for each class before voting; 0 votes on the original rows.
+        Rows to generate for each class first; 0 works on the original rows.
     n_neighbors : int
     radius : float
         In the units of X.
@@ -90,14 +90,13 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
         density = ScoreDensity() if self.density is None else clone(self.density)
-        if self.rule == "pseudo-density":
-            self.model_ = ScoreClassifier(density, random_state=self.random_state).fit(X, y)
-            return self
         if self.n_augment:
             wanted = dict(zip(self.classes_.tolist(), (counts + self.n_augment).tolist(), strict=True))
             over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state)
             X, y = over.fit_resample(X, y)
-        if self.rule == "radius":
+        if self.rule == "pseudo-density":
+            self.model_ = ScoreClassifier(density, random_state=self.random_state)
+        elif self.rule == "radius":
             most = self.classes_.tolist()[np.argmax(counts)]  # the answer where no row is in reach
             self.model_ = RadiusNeighborsClassifier(radius=self.radius, outlier_label=most)
         else:

@@ -59,6 +59,6 @@ def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "sil
     check_activation(activation)
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")
-    rng = host_rng(key)
+    rng = host_rng(key, 1)
     weights = tuple(jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32) for a, b in pairwise(sizes))
     return Network(weights, tuple(jnp.zeros(b) for b in sizes[1:]), activation)

@@ -16,6 +16,7 @@ from scorefield.fields import LOG_2PI, Gaussian, gaussian_from_covariance, shrun
 
 LogDensity = Callable[[jax.Array], jax.Array]
 MAX_KERNELS = 256  # rows behind the importance proposal
+DRAW_CHUNK = 2048  # draws per compiled call: a line integral evaluates its field at 32 points a draw
 WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
 
 
@@ -92,7 +93,7 @@ class Proposal:
         return jax.scipy.special.logsumexp(parts) - jnp.log(2.0) + log_unit
 
     def sample(self, key: jax.Array, n: int) -> np.ndarray:
-        rng, centres = host_rng(key), np.asarray(self.centres)
+        rng, centres = host_rng(key, 3), np.asarray(self.centres)
         noise = rng.normal(size=(n, centres.shape[1]))
         narrow = centres[rng.integers(0, len(centres), n)] + self.bandwidth * noise
         z = np.where(rng.random((n, 1)) < 0.5, noise, narrow)
@@ -104,16 +105,20 @@ def importance_proposal(rows: object) -> Proposal:
     table = as_rows(rows)
     n, d = table.shape
     base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
-    chosen = table[np.linspace(0, n - 1, min(n, MAX_KERNELS)).astype(int)]
+    n_kernels = min(n, MAX_KERNELS)
+    # Repeated to one length: few rows of any number share one compiled program.
+    chosen = table[np.resize(np.linspace(0, n - 1, n_kernels).astype(int), MAX_KERNELS)]
     centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
-    return Proposal(base, jnp.asarray(centres), float(min(1.0, len(chosen) ** (-1 / (d + 4)))))
+    return Proposal(base, jnp.asarray(centres), float(n_kernels ** (-1 / (d + 4))))
 
 
 def importance_anchor(key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384) -> Anchor:
     """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size."""
     proposal = importance_proposal(rows)
     draws = proposal.sample(key, n_draws)
-    log_weights = map_rows(log_density, draws) - map_rows(Method(proposal, "log_density"), draws)
+    log_weights = map_rows(log_density, draws, chunk=DRAW_CHUNK) - map_rows(
+        Method(proposal, "log_density"), draws, chunk=DRAW_CHUNK
+    )
     log_weights = log_weights.astype(np.float64)
     if not np.isfinite(log_weights).any():
         raise ValueError("Expected a finite log density over the data, got none; refit the field.")

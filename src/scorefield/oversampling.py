@@ -77,7 +77,7 @@ class ScoreOverSampler(BaseOverSampler):
         "density": [None, HasMethods(["fit", "draw"])],
         "sampler": [None, HasMethods(["sample"])],
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
-        "bounds": [None, StrOptions({"observed"}), tuple, list],
+        "bounds": [None, StrOptions({"observed"}), "array-like"],
     }
 
     def __init__(
@@ -142,6 +142,7 @@ class ScoreOverSampler(BaseOverSampler):
         if mask.all():
             warnings.warn("Every column is categorical: rows are repeated, there is no field to sample.", stacklevel=3)
         integers = integer_columns(X, mask)
+        limits = self._limits(numbers.shape[1])
         seed = seed_from(self.random_state) % (1 << 31)
         self.densities_ = {}
         numbers_new, donors, parents, labels = [], [], [], []
@@ -151,7 +152,7 @@ class ScoreOverSampler(BaseOverSampler):
             own = np.flatnonzero(y == label)
             rng = np.random.default_rng([seed, position])
             drawn, chain_parents = self._generate(label, numbers, own, n_new, rng)
-            drawn = self._bounded(np.where(integers, np.rint(drawn), drawn), numbers[own])
+            drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
             donors.append(own[donors_of(rng, numbers[own], drawn, chain_parents, mask.any())])
@@ -194,7 +195,8 @@ class ScoreOverSampler(BaseOverSampler):
             spread = unit * (numbers / unit).std(axis=0)
             return drawn + 0.1 * spread * rng.normal(size=drawn.shape), rng.integers(0, len(rows), n_new)
         density = self._fitted_density(label, rows[:, varying], rng)
-        sampler = self.sampler or density.sampler or Langevin(step_size=0.02, chain_length=50, discard=0.98)
+        default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
+        sampler = self.sampler or density.sampler or default
         result = density.draw(
             n_new, int(rng.integers(1 << 31)), sampler=sampler, rows=density._to_units(rows[:, varying])
         )
@@ -221,14 +223,28 @@ class ScoreOverSampler(BaseOverSampler):
         self.densities_[label] = density.fit(rows)
         return density
 
-    def _bounded(self, drawn, rows):
-        if self.bounds is None:
-            return drawn
-        if isinstance(self.bounds, str):
-            return np.clip(drawn, rows.min(axis=0), rows.max(axis=0))
+    def _limits(self, d):
+        """Given bounds as two arrays (d,); None where there are none, or where each class has its own."""
+        if self.bounds is None or isinstance(self.bounds, str):
+            return None
         if len(self.bounds) != 2:
             raise ValueError(f"Expected bounds to be 'observed' or a pair (low, high), got {len(self.bounds)} items.")
-        low, high = (np.broadcast_to(np.asarray(b, float), drawn.shape[1:]) for b in self.bounds)
-        if (low > high).any():
-            raise ValueError("Expected bounds with low <= high, got the reverse in some column.")
-        return np.clip(drawn, low, high)
+        try:
+            low, high = (np.broadcast_to(np.asarray(b, float), (d,)) for b in self.bounds)
+        except ValueError as error:
+            raise ValueError(
+                f"Expected bounds of one number or one for each of {d} numeric columns: {error}"
+            ) from error
+        if not (low <= high).all():  # false for NaN too
+            raise ValueError("Expected bounds with low <= high and no NaN, got others in some column.")
+        return low, high
+
+    def _rounded_and_bounded(self, drawn, rows, integers, limits):
+        """Integers stay integers, and within the whole numbers that the bounds leave."""
+        drawn = np.where(integers, np.rint(drawn), drawn)
+        if limits is None:
+            if self.bounds is None:
+                return drawn
+            limits = rows.min(axis=0), rows.max(axis=0)
+        low, high = limits
+        return np.clip(drawn, np.where(integers, np.ceil(low), low), np.where(integers, np.floor(high), high))

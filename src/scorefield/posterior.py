@@ -4,14 +4,13 @@ Eq:binary_density_score_func, Eq:binary_density_func and Eq:Newton_Raphson, on e
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield import decisions
 from scorefield._tree import map_rows, pytree, static
@@ -87,8 +86,11 @@ class _Scaled:
         return self.logits((x - self.mean) / self.scale)  # type: ignore[operator]
 
 
-def _index(classes, label):
+def _index(classes, label, logits, X):
     if classes is None:
+        n_logits = len(jax.eval_shape(logits, X[0]))
+        if int(label) != label or not 0 <= label < n_logits:
+            raise ValueError(f"Expected the index of one of {n_logits} logits, got {label!r}.")
         return int(label)
     where = np.flatnonzero(classes == label)
     if len(where) == 0:
@@ -96,11 +98,21 @@ def _index(classes, label):
     return int(where[0])
 
 
+def _check_rows(estimator, X):
+    """Rows as the estimator knows them: the same columns in the same order."""
+    if isinstance(estimator, BaseEstimator):
+        first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+        return validate_data(first, X, dtype=[np.float64, np.float32], reset=False)
+    return check_array(X, dtype=[np.float64, np.float32])
+
+
 def _field(estimator, X, label, gradient):
     logits, classes = _logits(estimator)
-    X = check_array(X, dtype=[np.float64, np.float32])
-    field = _PosteriorField(logits, _index(classes, label), gradient)
-    return map_rows(field, X.astype(np.float32)).astype(X.dtype)
+    X = _check_rows(estimator, X)
+    index = _index(classes, label, logits, X)
+    with jax.enable_x64(True):  # columns may have offsets that single precision cannot hold
+        field = _PosteriorField(_widened(logits), index, gradient)
+        return map_rows(field, X.astype(np.float64), chunk=2048).astype(X.dtype)
 
 
 def posterior_score(estimator, X, label):
@@ -172,19 +184,20 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     (array([[0.03]]), array([ True]))
     """
     logits, known = _logits(estimator)
-    X = check_array(X_start, dtype=[np.float64, np.float32])
+    X = _check_rows(estimator, X_start)
     if classes is None:
         classes = (0, 1) if known is None else known[:2]
     if len(classes) != 2:
         raise ValueError(f"Expected two classes, got {classes!r}.")
-    odds = _LogOdds(logits, *(_index(known, label) for label in classes))
+    pair = [_index(known, label, logits, X) for label in classes]
     # Double precision inside this call only: single precision cannot resolve 1e-6 of a log density of a hundred.
     with jax.enable_x64(True):
-        widened = jax.tree.map(lambda leaf: jnp.asarray(leaf, _wide(leaf)), odds)
-        found = decisions.find_boundary(widened, X, tol=tol, max_iter=max_iter)
+        found = decisions.find_boundary(_LogOdds(_widened(logits), *pair), X, tol=tol, max_iter=max_iter)
     return Boundary(found.points.astype(X.dtype), *found[1:])
 
 
-def _wide(leaf):
-    dtype = np.asarray(leaf).dtype
-    return np.float64 if np.issubdtype(dtype, np.floating) else dtype
+def _widened(tree):
+    """A model with its floating-point leaves in double precision."""
+    return jax.tree.map(
+        lambda leaf: leaf.astype(np.float64) if leaf.dtype.kind == "f" else leaf, jax.tree.map(np.asarray, tree)
+    )

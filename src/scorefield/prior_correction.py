@@ -64,6 +64,13 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
         """Fit a clone of the estimator; class frequencies are noted before and after its samplers."""
         check_classification_targets(y)
         recorded = clone(self.estimator)
+        direct = [step for _, step in recorded.steps] if isinstance(recorded, Pipeline) else []
+        for name, part in recorded.get_params().items():
+            if hasattr(part, "fit_resample") and not isinstance(part, Pipeline) and all(part is not s for s in direct):
+                raise ValueError(
+                    f"Expected samplers as steps of the pipeline itself, got one nested at {name!r}, where the class "
+                    "frequencies after it cannot be seen; put PriorCorrectedClassifier around the inner pipeline."
+                )
         if isinstance(recorded, Pipeline):
             name, last = recorded.steps[-1]
             recorded.steps[-1] = (name, _LabelRecorder(last))

@@ -16,7 +16,8 @@ from scorefield.chains import AdjustedKernel, AnnealedKernel, LangevinKernel, Re
 from scorefield.fields import DiffusionField, Field
 from scorefield.training import DivergedError
 
-ESCAPE = 1e3  # a chain this many data spreads away from the rows has diverged
+ESCAPE = 10.0  # a chain this many times further out than the furthest row has diverged
+RARE = 0.01  # share of diverged chains up to which only those are replaced; above it the step is too large for all
 MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
 
 
@@ -92,8 +93,9 @@ class Sampler(_Parameters):
     def sample(self, key: jax.Array, field: Field, n: int, rows: Any) -> Samples:
         """Draw `n` rows from the density behind `field`; `rows` are the data that chains start from.
 
-        Chains that leave the finite numbers, or the data by a thousand spreads, are flagged and replaced by fresh
-        ones with a quarter of the step. If that never helps, the field itself is at fault and ValueError is raised.
+        Chains that leave the finite numbers, or the data by ten spreads, are flagged and replaced by fresh ones with a
+        quarter of the step; where they are more than one in a hundred, all are. If that never helps, the field itself
+        is at fault and ValueError is raised.
         """
         self._check(field)
         if n < 1:
@@ -109,15 +111,17 @@ class Sampler(_Parameters):
         kept, parents, acceptance = [], [], []
         for attempt in range(MAX_RETRIES + 1):
             run_key = jax.random.fold_in(key, attempt)
-            starts, parent = self._starts(host_rng(key, attempt), field, table, missing)
+            starts, parent = self._starts(host_rng(key, 4, attempt), field, table, missing)
             # One float32 scalar type for the step: a retry or another value is no new compilation.
             kernel = self._kernel(field, None if step is None else jnp.float32(step))
             chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
+            n_diverged += int((~ok).sum())
+            if step is not None and attempt < MAX_RETRIES and (~ok).mean() > RARE:
+                ok[:] = False
             kept.append(chains[ok])
             parents.append(parent[ok])
             acceptance.append(rate[ok])
             missing -= int(ok.sum())
-            n_diverged += int((~ok).sum())
             if missing == 0:
                 break
             if step is None:

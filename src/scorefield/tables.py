@@ -1,5 +1,7 @@
 """Columns of real tables: which are numbers, integers or categories, and how generated numbers become rows again."""
 
+from numbers import Real
+
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
@@ -17,6 +19,11 @@ def column_dtypes(X):
 
 def _is_category(dtype):
     return str(dtype) in ("category", "bool", "boolean")
+
+
+def is_missing(value):
+    """None, NaN, or pandas' missing value, which is not equal to itself in a way of its own."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def categorical_mask(X, categorical_features):
@@ -51,15 +58,18 @@ def check_table(X, mask):
     columns = []
     for i in np.flatnonzero(~mask):
         raw = X.iloc[:, i].to_numpy() if is_frame(X) else X[:, i]
-        if getattr(dtypes[i], "kind", "O") in "mM":
+        kind = getattr(dtypes[i], "kind", "O")
+        if kind in "mM":
             raise ValueError(f"Expected numbers in column {names[i]!r}, got dates; turn them into numbers first.")
-        try:
-            column = np.asarray(raw, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        if kind not in "biuf" and not all(isinstance(v, Real) and not isinstance(v, bool) for v in raw):
             raise ValueError(
                 f"Expected numbers in column {names[i]!r}, got {dtypes[i]} values; "
                 "name it in categorical_features or encode it."
-            ) from error
+            )
+        column = (
+            np.array([np.nan if is_missing(v) else v for v in raw], dtype=np.float64) if raw.dtype == object else raw
+        )
+        column = np.asarray(column, dtype=np.float64)
         if not np.isfinite(column).all():
             raise ValueError(
                 f"Expected finite values in column {names[i]!r}, got NaN or infinity; impute them first "
@@ -68,7 +78,7 @@ def check_table(X, mask):
         columns.append(column)
     for i in np.flatnonzero(mask):
         raw = X.iloc[:, i] if is_frame(X) else X[:, i]
-        if np.any(np.equal(raw, None)) or (is_frame(X) and raw.isna().any()) or np.any(raw != raw):
+        if any(is_missing(value) for value in raw):
             raise ValueError(f"Expected no missing values in column {names[i]!r}, got some; make them a category.")
     return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 

@@ -196,7 +196,7 @@ def train_many(
     if len(models) != len(tables) or not models:
         raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
     checked = [_check_table(table) for table in tables]
-    rngs = [host_rng(key, m) for m in range(len(models))]  # one a model: a fold does not depend on its neighbours
+    rngs = [host_rng(key, 7, m) for m in range(len(models))]  # one a model: a fold does not depend on its neighbours
     if held_out is not None:
         splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
     else:
