@@ -25,7 +25,7 @@ DEFAULT = [
     light("gaussian"),
     light("energy"),
     ScoreClassifier(light("gaussian"), random_state=0),
-    ScoreClassifier(n_members=2, **LIGHT),
+    ScoreClassifier(n_members=2, **{**LIGHT, "max_steps": 500}),  # the suite asks for an accuracy of .83
     PriorCorrectedClassifier(LogisticRegression()),
     ScoreFeatures(light("gaussian")),
     ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
