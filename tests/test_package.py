@@ -17,7 +17,7 @@ LAYERS = {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
         "posterior",
     },
-    3: set(),
+    3: {"advice"},
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
 

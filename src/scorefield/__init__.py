@@ -15,6 +15,7 @@ _PUBLIC = {
     "find_boundary": "posterior",
     "posterior_score": "posterior",
     "posterior_gradient": "posterior",
+    "advise": "advice",
     "Langevin": "samplers",
     "AnnealedLangevin": "samplers",
     "MALA": "samplers",
