@@ -101,4 +101,4 @@ def test_layer_one_stays_small():
             if isinstance(node, ast.FunctionDef):
                 docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
                 length = node.end_lineno - node.lineno + 1 - docstring
-                assert length <= 60, f"{name}.{node.name} has {length} lines"
+                assert length <= 50, f"{name}.{node.name} has {length} lines"

@@ -172,6 +172,31 @@ def _raise_diverged(losses: np.ndarray, step: int) -> None:
                         f"{step + offset}, {cause}.")  # fmt: skip
 
 
+class _Data(NamedTuple):
+    rows: Any  # leaves (models, bucket, ...)
+    lengths: Any  # (models,) rows that are no padding
+    held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
+    weights: Any  # (models, HELD_OUT_POINTS)
+
+
+def _prepare(key: jax.Array, tables: Sequence[Any], held_out: Sequence[Any] | None, fraction: float) -> _Data:
+    """Validate tables, hold rows out, and pad to shapes that the compiled programs share."""
+    checked = [_check_table(table) for table in tables]
+    rngs = [host_rng(key, 7, m) for m in range(len(tables))]  # one a model: a fold does not depend on its neighbours
+    if held_out is not None:
+        splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
+    else:
+        splits = [
+            split_held_out(rng, t, fraction) if fraction else (t, t) for rng, t in zip(rngs, checked, strict=True)
+        ]
+    lengths = [len(jax.tree.leaves(rows)[0]) for rows, _ in splits]
+    size = bucket(max(lengths))
+    rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
+    blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
+    held, weights = stack([block for block, _ in blocks]), np.stack([w for _, w in blocks])
+    return jax.device_put(_Data(rows, np.asarray(lengths), held, weights))  # once, not with every chunk
+
+
 def train_many(
     key: jax.Array,
     models: Sequence[Any],
@@ -195,20 +220,7 @@ def train_many(
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
         raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
-    checked = [_check_table(table) for table in tables]
-    rngs = [host_rng(key, 7, m) for m in range(len(models))]  # one a model: a fold does not depend on its neighbours
-    if held_out is not None:
-        splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
-    else:
-        splits = [
-            split_held_out(rng, t, validation_fraction) if validation_fraction else (t, t)
-            for rng, t in zip(rngs, checked, strict=True)
-        ]
-    lengths = [len(jax.tree.leaves(rows)[0]) for rows, _ in splits]
-    size = bucket(max(lengths))
-    rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
-    blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
-    held_rows, weights = stack([block for block, _ in blocks]), np.stack([w for _, w in blocks])
+    data = _prepare(key, tables, held_out, validation_fraction)
     rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
     state = _initial_state(stack(list(models)))
 
@@ -217,10 +229,10 @@ def train_many(
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
         draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
-        batches = _draw_batches(draw_key, rows, np.asarray(lengths),
+        batches = _draw_batches(draw_key, data.rows, data.lengths,
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
-        held_loss = _held_out_loss(key, state.average, objective, held_rows, weights)
+        held_loss = _held_out_loss(key, state.average, objective, data.held_out, data.weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
