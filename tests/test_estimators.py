@@ -89,9 +89,9 @@ def test_field_is_the_gradient_of_the_log_density(fitted, skewed_rows):
     x = skewed_rows[5:8]
     if fitted.model_name_ == "mlp":
         assert fitted.path_gap_ > 0
-        return
+        pytest.skip("an unconstrained network is no gradient; its path gap is asserted instead")
     if fitted.model_name_ == "diffusion":
-        return  # its flow integrates all levels: equal to the finest level's score only where training has converged
+        pytest.skip("the flow integrates all levels; it equals the finest level's score only where training converged")
     step = 0.02 * skewed_rows.std(axis=0)
     estimate = np.stack(
         [(fitted.score_samples(x + step * e) - fitted.score_samples(x - step * e)) / (2 * step @ e) for e in np.eye(2)],
