@@ -13,9 +13,9 @@ import numpy as np
 from scorefield._tree import as_rows, host_rng, pytree
 from scorefield.fields import Field, Gaussian, fit_gaussian
 
-N_FEATURES = 200
+N_FEATURES = 300
 N_FOLDS = 5
-BANDWIDTHS = (0.5, 0.75, 1.1, 1.6, 2.4)  # in standard deviations of the data
+BANDWIDTHS = (0.35, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)  # in standard deviations of the data
 RIDGES = tuple(10.0**power for power in np.arange(-5.0, 1.5, 0.5))
 BLOCK = 8192  # rows per block of the sums
 
