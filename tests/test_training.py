@@ -244,6 +244,13 @@ class BrokenField(VectorField):
         return score * jnp.nan, divergence
 
 
+def test_classes_of_one_shape_have_different_structures(key):
+    start = init_vector_field(key, 2, hidden=(4,))
+    assert jax.tree.structure(start) == jax.tree.structure(init_vector_field(jax.random.key(1), 2, hidden=(4,)))
+    assert jax.tree.structure(start) != jax.tree.structure(BrokenField(start.network))
+    assert jax.tree.structure(start) != jax.tree.structure(init_vector_field(key, 2, hidden=(4,), activation="relu"))
+
+
 def test_non_finite_loss_names_its_cause(key, rng):
     rows = rng.normal(size=(50, 2))
     start = init_vector_field(key, 2, hidden=(4,))

@@ -22,8 +22,22 @@ def pytree(cls: type[T]) -> type[T]:
     """Make a frozen dataclass whose non-static fields are leaves that jax can trace, map and stack."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    meta = [f.name for f in fields if f.metadata.get("static")]
-    jax.tree_util.register_dataclass(cls, [f.name for f in fields if f.name not in meta], meta)
+    leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
+    configuration = tuple(f.name for f in fields if f.metadata.get("static"))
+
+    # Not `jax.tree_util.register_dataclass`: jaxlib 0.10 calls the structures of two dataclasses of one shape equal, so
+    # that a compiled program of one class could be run for another.
+    def flatten(tree):
+        return tuple(getattr(tree, name) for name in leaves), tuple(getattr(tree, name) for name in configuration)
+
+    def flatten_with_keys(tree):
+        children, settings = flatten(tree)
+        return tuple(zip(map(jax.tree_util.GetAttrKey, leaves), children, strict=True)), settings
+
+    def unflatten(settings, children):
+        return cls(**dict(zip(leaves, children, strict=True)), **dict(zip(configuration, settings, strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     _KNOWN[cls.__name__] = cls
     return cls
 
