@@ -15,9 +15,9 @@ LAYERS = {
     },
     2: {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
-        "posterior",
+        "posterior", "datasets",
     },
-    3: {"advice"},
+    3: {"advice", "cli", "paper", "planes", "plotting", "report"},
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
 

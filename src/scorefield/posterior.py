@@ -50,7 +50,7 @@ class _LogOdds:
         return values[self.second] - values[self.first]
 
 
-def _logits(estimator):
+def logits_function(estimator):
     """A jax function x -> logits and the classes, for the estimators whose posterior can be differentiated."""
     if isinstance(estimator, ScoreClassifier):
         return estimator.log_joint_function(), estimator.classes_
@@ -62,14 +62,15 @@ def _logits(estimator):
             intercepts = np.concatenate([[0.0], intercepts])
         return LinearLogits(np.asarray(coefficients), np.asarray(intercepts)), estimator.classes_
     if isinstance(estimator, Pipeline) and all(isinstance(step, StandardScaler) for _, step in estimator.steps[:-1]):
-        logits, classes = _logits(estimator[-1])
+        logits, classes = logits_function(estimator[-1])
         for _, scaler in reversed(estimator.steps[:-1]):
             d = scaler.n_features_in_
             shift = np.zeros(d) if scaler.mean_ is None else scaler.mean_
             logits = _Scaled(logits, shift, np.ones(d) if scaler.scale_ is None else scaler.scale_)
         return logits, classes
     if callable(estimator) and not isinstance(estimator, BaseEstimator):
-        return _FromFunction(estimator), None
+        opaque = jax.tree.leaves(estimator) == [estimator]  # else a pytree, whose arrays are seen as such
+        return _FromFunction(estimator) if opaque else estimator, None
     raise TypeError(
         f"Expected LogisticRegression, ScoreClassifier, a pipeline of scalers and one of them, or a jax function "
         f"x -> logits, got {type(estimator).__name__}; a piecewise constant posterior (trees, neighbours) has no field."
@@ -107,7 +108,7 @@ def _check_rows(estimator, X):
 
 
 def _field(estimator, X, label, gradient):
-    logits, classes = _logits(estimator)
+    logits, classes = logits_function(estimator)
     X = _check_rows(estimator, X)
     index = _index(classes, label, logits, X)
     with jax.enable_x64(True):  # columns may have offsets that single precision cannot hold
@@ -183,7 +184,7 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     >>> found.points.round(2), found.converged
     (array([[0.03]]), array([ True]))
     """
-    logits, known = _logits(estimator)
+    logits, known = logits_function(estimator)
     X = _check_rows(estimator, X_start)
     if classes is None:
         classes = (0, 1) if known is None else known[:2]

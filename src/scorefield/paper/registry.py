@@ -1,0 +1,31 @@
+"""Every experiment by its name, in the order of the paper."""
+
+from scorefield.paper.augment import AUGMENT_2D, MULTIMODAL_2D
+from scorefield.paper.errata import ERRATA
+from scorefield.paper.gaussians import GAUSSIAN_1D, GAUSSIAN_2D
+from scorefield.paper.generative import GENERATIVE_10D, GENERATIVE_FRAUD
+from scorefield.paper.imbalanced import FRAUD, IMBALANCED_10D
+from scorefield.paper.linear import LINEAR_1D, LINEAR_2D
+from scorefield.paper.logistic import LOGISTIC_1D, LOGISTIC_2D
+from scorefield.paper.recover import RECOVER_1D, RECOVER_2D
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        GAUSSIAN_1D,
+        GAUSSIAN_2D,
+        RECOVER_1D,
+        RECOVER_2D,
+        LOGISTIC_1D,
+        LOGISTIC_2D,
+        AUGMENT_2D,
+        MULTIMODAL_2D,
+        LINEAR_1D,
+        LINEAR_2D,
+        IMBALANCED_10D,
+        FRAUD,
+        GENERATIVE_10D,
+        GENERATIVE_FRAUD,
+        ERRATA,
+    )
+}

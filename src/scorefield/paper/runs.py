@@ -1,0 +1,129 @@
+"""Rows on disk: one file a seed, whole or absent, with the settings and versions that made it.
+
+A run that was stopped goes on where it was: a seed whose file has the same settings is not repeated.
+"""
+
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import pathlib
+import platform
+import tempfile
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+import numpy as np
+
+PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost-cpu")
+
+
+def versions():
+    """Versions of what the numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_whole(path, content):
+    """Write text or bytes so that the file is the old one or the new one, never a part."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except BaseException:
+        pathlib.Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"Expected plain values in a row, got {type(value).__name__}.")
+
+
+def rows_path(folder, name, seed):
+    """Where the rows of one seed lie."""
+    return pathlib.Path(folder) / "rows" / name / f"seed-{seed:03d}.jsonl"
+
+
+def read_rows(folder, name, seed, config):
+    """The header and rows of a finished seed, or None where there are none of these settings."""
+    path = rows_path(folder, name, seed)
+    try:
+        header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        warnings.warn(f"{path} is no file of rows; the seed is run again.", stacklevel=2)
+        return None
+    same = header.get("config") == json.loads(json.dumps(config, default=_plain))
+    return (header, rows) if same and header.get("rows") == len(rows) else None
+
+
+def run_seed(experiment, seed, config, folder):
+    """Run one seed and write its rows; returns the header."""
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small classes and short budgets are part of the settings here
+        rows = [{"experiment": experiment.name, "seed": seed, **row} for row in experiment.run(seed, config)]
+    header = {
+        "experiment": experiment.name,
+        "seed": seed,
+        "config": config,
+        "rows": len(rows),
+        "seconds": round(time.perf_counter() - begin, 1),
+        "versions": versions(),
+        "machine": platform.machine(),
+    }
+    lines = [json.dumps(row, default=_plain) for row in (header, *rows)]
+    write_whole(rows_path(folder, experiment.name, seed), "\n".join(lines) + "\n")
+    return header
+
+
+def _run_named(name, seed, config, folder):
+    from scorefield.paper.registry import EXPERIMENTS
+
+    return run_seed(EXPERIMENTS[name], seed, config, folder)
+
+
+def run_all(tasks, folder, *, jobs=1, finished=None):
+    """Run (experiment, seed, config) tasks that have no rows yet; `finished` is called with every task in turn."""
+    open_tasks = []
+    for task in tasks:
+        experiment, seed, config = task
+        if read_rows(folder, experiment.name, seed, config) is None:
+            open_tasks.append(task)
+        elif finished:
+            finished(task)
+    if jobs == 1:
+        for experiment, seed, config in open_tasks:
+            run_seed(experiment, seed, config, folder)
+            if finished:
+                finished((experiment, seed, config))
+        return
+    # Fresh processes: jax's threads do not survive a fork.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = {
+            pool.submit(_run_named, e.name, seed, config, folder): (e, seed, config) for e, seed, config in open_tasks
+        }
+        try:
+            for future in as_completed(futures):
+                future.result()
+                if finished:
+                    finished(futures[future])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

@@ -1,0 +1,62 @@
+"""Means with intervals over seeds, paired differences, and the verdict that they give on a claim."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+HOLDS, WITHIN_NOISE, FAILS = "holds", "holds within noise", "does not hold"
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds with its 95 % interval; the interval is nan for a single seed."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self):
+        if self.n < 2:
+            return f"{self.mean:.3g} (one seed)"
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def estimate(values):
+    """Mean and Student's 95 % interval of values over seeds."""
+    values = np.asarray([v for v in values if v is not None], dtype=float)
+    n = len(values)
+    if n == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    mean = float(values.mean())
+    if n < 2:
+        return Estimate(mean, math.nan, math.nan, n)
+    half = float(student.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+def by_seed(rows, metric, **match):
+    """Seed to value of one metric in the rows that match."""
+    return {r["seed"]: r[metric] for r in rows if metric in r and all(r.get(k) == v for k, v in match.items())}
+
+
+def paired(rows, metric, first, second):
+    """Difference of a metric between two selections of rows (dicts to match), over the seeds that both have."""
+    a, b = by_seed(rows, metric, **first), by_seed(rows, metric, **second)
+    return estimate([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())])
+
+
+def verdict_positive(difference):
+    """The verdict on "this difference is positive"."""
+    if difference.n == 0 or not difference.mean > 0:
+        return FAILS
+    return HOLDS if difference.low > 0 else WITHIN_NOISE
+
+
+def verdict_between(value, low, high):
+    """The verdict on "the mean lies in this range"; within noise where only its interval reaches it."""
+    if low <= value.mean <= high:
+        inside = value.n < 2 or (low <= value.low and value.high <= high)
+        return HOLDS if inside else WITHIN_NOISE
+    return WITHIN_NOISE if value.n > 1 and value.low <= high and value.high >= low else FAILS
