@@ -261,3 +261,13 @@ def test_stack_and_chunks(key):
     assert [bucket(n) for n in (1, 256, 257, 950)] == [256, 256, 512, 1024]
     rows = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
     np.testing.assert_array_equal(map_rows(models[0], rows, chunk=256), map_rows(models[0], rows))
+
+
+def test_constant_column_with_noise_whatever_its_value(rng):
+    rows = np.column_stack([rng.normal(size=7), np.full(7, 0.57735026), rng.normal(size=7)]).astype(np.float32)
+    assert rows[:, 1].std() > 0  # rounding of the mean: the value must not matter
+    field = fit_gaussian(rows, noise=0.3)
+    covariance = np.asarray(field.color).T @ np.asarray(field.color)
+    np.testing.assert_allclose(covariance[1], [0, 0.09, 0], atol=1e-6)
+    with pytest.raises(ValueError, match="constant column 1"):
+        fit_gaussian(rows)

@@ -97,8 +97,9 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
     n, d = rows.shape
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt(np.mean(centred**2, axis=0))
-    if not (scale > 0).all():
-        column = int(np.argmin(scale))
+    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, where a standard deviation has rounding
+    if len(constant):
+        column = int(constant[0])
         raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
     correlation = centred.T @ centred / n / np.outer(scale, scale)
     if shrinkage == "auto":
@@ -122,11 +123,10 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0
     if noise < 0:
         raise ValueError(f"Expected noise >= 0, got {noise}.")
     d = table.shape[1]
-    if noise and not (table.std(axis=0) > 0).all():
-        covariance = np.cov(table, rowvar=False, bias=True, dtype=np.float64).reshape(d, d)
-    else:
-        covariance = shrunk_covariance(table, shrinkage)
-    covariance = covariance + noise**2 * np.eye(d)
+    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if noise else np.arange(d)  # noise makes the others regular
+    covariance = noise**2 * np.eye(d)
+    if len(varying):
+        covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
     return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)
 
 

@@ -82,7 +82,7 @@ def write_report(experiments, folder, *, seeds=None, quick=False):
 
 def _markdown_table(columns, rows):
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)]
+    return [*lines, *("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)]
 
 
 def summary(sections, total, quick):
