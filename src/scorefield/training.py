@@ -209,7 +209,6 @@ def train_many(
     validation_fraction: float = 0.2,
     held_out: Sequence[Any] | None = None,
     patience: int | None = 10,
-    monitor: Any = None,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
@@ -217,8 +216,6 @@ def train_many(
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
     counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
     return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`.
-    With a `monitor`, an objective of its own for the held-out rows, the models given are candidates too: training that
-    does not improve it leaves them as they were.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
@@ -228,9 +225,6 @@ def train_many(
     state = _initial_state(stack(list(models)))
 
     best, best_loss = state.average, np.full(len(models), np.inf)
-    if monitor is not None:
-        best_loss = np.asarray(_held_out_loss(key, best, monitor, data.held_out, data.weights))
-    watched = objective if monitor is None else monitor
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
@@ -238,7 +232,7 @@ def train_many(
         batches = _draw_batches(draw_key, data.rows, data.lengths,
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
-        held_loss = _held_out_loss(key, state.average, watched, data.held_out, data.weights)
+        held_loss = _held_out_loss(key, state.average, objective, data.held_out, data.weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
