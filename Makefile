@@ -11,7 +11,7 @@ LAYER1 := _tree networks divergence fields truth kernel joint objectives trainin
 	touch $@
 
 demo: .venv/installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/scorefield demo --out demo
 
 lint: .venv/installed
 	$(BIN)/ruff check .

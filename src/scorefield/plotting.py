@@ -30,6 +30,11 @@ def new_axes(ax, names):
     return ax
 
 
+def _like(X, points):
+    """Points as a table of the same kind as X, so that estimators see the column names that they know."""
+    return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
+
+
 def _label_index(estimator, label):
     where = np.flatnonzero(np.asarray(estimator.classes_) == label)
     if len(where) == 0:
@@ -70,7 +75,7 @@ class DensityDisplay:
         """Evaluate ``exp(score_samples)`` on a grid around the rows X, or p(x | label) of a classifier, and draw it."""
         plane = plane_of(X, features)
         axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
-        points = plane.points(grid_points(axes))
+        points = _like(X, plane.points(grid_points(axes)))
         logs = np.asarray(estimator.score_samples(points), dtype=float)
         if label is not None:
             k = _label_index(estimator, label)
@@ -125,7 +130,7 @@ class ScoreFieldDisplay:
         """
         plane = plane_of(X, features)
         coordinates = grid_points(plane.axes(check_array(X, dtype=np.float64), grid_resolution))
-        vectors = np.asarray(estimator.grad_log_density(plane.points(coordinates)))
+        vectors = np.asarray(estimator.grad_log_density(_like(X, plane.points(coordinates))))
         if vectors.ndim == 3:
             if label is None:
                 raise ValueError(f"Expected the label of a field, one of {list(estimator.classes_)}, got None.")
@@ -259,7 +264,9 @@ class BoundaryDisplay:
         axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
         coordinates = grid_points(axes)
         first, second = (_label_index(estimator, c) for c in (estimator.classes_[:2] if classes is None else classes))
-        proba = np.asarray(estimator.predict_proba(plane.points(coordinates)), dtype=float)[:, [first, second]]
+        proba = np.asarray(estimator.predict_proba(_like(X, plane.points(coordinates))), dtype=float)[
+            :, [first, second]
+        ]
         share = proba[:, 1] / np.maximum(proba.sum(axis=1), 1e-300)
         try:
             logits = None if method == "grid" else logits_function(estimator)[0]

@@ -26,7 +26,8 @@ from scorefield.paper.statistics import by_seed, estimate, verdict_between
 from scorefield.prior_correction import PriorCorrectedClassifier
 from scorefield.samplers import Langevin
 
-TEST_ROWS_10D, TEST_ROWS_FRAUD = 741, 72_475
+TEST_ROWS_10D = 741
+TEST_COUNTS_FRAUD = (72_352, 123)
 SWAPPED = 18  # training labels swapped in each class of the fraud data
 SHOWN = 500  # rows that a figure shows
 CASES_10D = {"score case 1": (0.01, 10, 0.2), "score case 2": (0.01, 20, 0.9), "score case 3": (0.0005, 40, 0.9)}
@@ -203,16 +204,18 @@ def split_fraud(seed):
     """V1 to V10 with the paper's counts; 18 labels of each class swapped in the training part alone."""
     bunch = fetch_creditcard()
     first = bunch.feature_names.index("V1")
-    X, X_test, y, y_test = train_test_split(
-        bunch.data[:, first : first + 10],
-        bunch.target,
-        test_size=TEST_ROWS_FRAUD,
-        stratify=bunch.target,
-        random_state=seed,
+    rng = np.random.default_rng(seed)
+    test = np.concatenate(
+        [
+            rng.choice(np.flatnonzero(bunch.target == label), n, replace=False)
+            for label, n in enumerate(TEST_COUNTS_FRAUD)
+        ]
     )
-    rng = np.random.default_rng([seed, 1])
+    in_test = np.zeros(len(bunch.target), bool)
+    in_test[test] = True
+    columns = bunch.data[:, first : first + 10]
+    X, X_test, y, y_test = columns[~in_test], columns[in_test], bunch.target[~in_test], bunch.target[in_test]
     swapped = [rng.choice(np.flatnonzero(y == label), SWAPPED, replace=False) for label in (0, 1)]
-    y = y.copy()
     y[np.concatenate(swapped)] ^= 1
     return X, X_test, y, y_test
 
