@@ -68,7 +68,8 @@ def make_gaussians(n_samples=200, n_features=2, *, means=None, covariances=None,
 def make_imbalanced_10d(random_state=None):
     """The imbalanced simulation behind the paper's Tables 2 and 5: 3,000 rows of ten columns, about 170 positives.
 
-    The paper prints no recipe; this one meets its counts, its anchors and the scores of its reference classifiers.
+    The paper prints no recipe. This one meets its counts, and on average over seeds the scores of its forest, alone
+    and after SMOTE; single seeds differ widely, since each draws its own clusters.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def make_imbalanced_10d(random_state=None):
     """
     return make_classification(
         3000, 10, n_informative=3, n_redundant=0, n_clusters_per_class=2, weights=[0.95], flip_y=0.01,
-        class_sep=0.8, random_state=random_state,
+        class_sep=0.6, random_state=random_state,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def differences_table(rows, caption, arms, references, metrics=("recall", "f1", 
             for metric in metrics:
                 gap = paired(selected, metric, {"arm": arm}, {"arm": reference})
                 star = " *" if gap.n > 1 and not gap.low <= 0 <= gap.high else ""
-                cells.append(f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]{star}")
+                cells.append(gap.text("+") + star)
             table.append([f"{arm} less {reference}", *cells])
     return Table(caption, ["difference", *(METRICS[m] for m in metrics)], table)
 

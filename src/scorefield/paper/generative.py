@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from scorefield.classifier import ScoreClassifier
 from scorefield.density import ScoreDensity
 from scorefield.paper.comparison import (
+    METRICS,
     arms_of,
     confusion_figure,
     differences_table,
@@ -126,7 +127,7 @@ def _show(rows, paper, anchors, bar, where):
             claims.append(
                 superiority_claim(
                     rows,
-                    f"Our default is better in {metric.replace('_', ' ')} than '{arm}' (ours, not the paper's).",
+                    f"Our default is better in {METRICS[metric]} than '{arm}' (ours, not the paper's).",
                     metric,
                     OURS,
                     arm,

@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from scorefield.datasets import fetch_creditcard, make_imbalanced_10d
 from scorefield.oversampling import ScoreOverSampler
 from scorefield.paper.comparison import (
+    METRICS,
     confusion_figure,
     differences_table,
     samples_figure,
@@ -169,7 +170,7 @@ def show_10d(rows):
         for metric in ("recall", "f1"):
             for reference in ("SMOTE", "ADASYN", "noise .3", "noise 1"):
                 own = "" if reference in ("SMOTE", "ADASYN") else " (a baseline that the paper lacks)"
-                text = f"{arm} has a higher {metric} than {reference} with a forest{own}."
+                text = f"{arm} has a higher {METRICS[metric]} than {reference} with a forest{own}."
                 claims.append(superiority_claim(rows, text, metric, arm, reference, learner="RF"))
     claims.append(
         superiority_claim(

@@ -18,9 +18,16 @@ class Estimate(NamedTuple):
     n: int
 
     def __str__(self):
+        return self.text()
+
+    def text(self, sign=""):
+        """Mean and interval with as many digits as their size asks for; `sign` "+" shows the sign of each number."""
         if self.n < 2:
-            return f"{self.mean:.3g} (one seed)"
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+            return f"{self.mean:{sign}.3g} (one seed)"
+        largest = max(abs(value) for value in (self.mean, self.low, self.high))
+        places = 1 if largest >= 10 else 3 if largest >= 0.01 else 5
+        mean, low, high = (f"{value:{sign}.{places}f}" for value in (self.mean, self.low, self.high))
+        return f"{mean} [{low}, {high}]"
 
 
 def estimate(values):
