@@ -17,7 +17,7 @@ LAYERS = {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
         "posterior", "datasets",
     },
-    3: {"__main__", "advice", "cli", "paper", "planes", "plotting", "report"},
+    3: {"__main__", "advice", "cli", "commands", "files", "paper", "planes", "plotting", "quality", "report"},
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
 

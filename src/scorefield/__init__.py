@@ -19,6 +19,7 @@ _PUBLIC = {
     "fetch_creditcard": "datasets",
     "make_gaussians": "datasets",
     "make_imbalanced_10d": "datasets",
+    "compare_tables": "quality",
     "ScoreFieldDisplay": "plotting",
     "DensityDisplay": "plotting",
     "BoundaryDisplay": "plotting",

@@ -1,5 +1,6 @@
 """The `scorefield` command."""
 
+import contextlib
 import pathlib
 import sys
 from typing import Annotated
@@ -10,26 +11,198 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
-    help="Score fields of tabular data: reproduce the paper, and more.",
-)  # fmt: skip
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
+)
 DEMO = ("recover-2d", "imbalanced-10d")
 _state = {"debug": False}
+
+Data = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")]
+ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
+Target = Annotated[str, typer.Option(help="Column of the labels.")]
+Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write, by its ending.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Out = Annotated[pathlib.Path, typer.Option(help="Folder of the rows and the report.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
 
 
 def _console():
     return Console(stderr=True)
 
 
-def _bar(console):
+def _bar(console, quiet=False):
     """A progress bar on standard error, silent where that is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def _working(what, quiet):
+    """A spinner on standard error while something runs, silent where that is no terminal."""
+    console = _console()
+    return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(what)
+
+
+def _say(quiet, text):
+    if not quiet:
+        typer.echo(text)
 
 
 @app.callback()
 def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False):
     _state["debug"] = debug
+
+
+@app.command()
+def resample(
+    data: Data,
+    target: Target,
+    output: Output,
+    strategy: Annotated[str, typer.Option(help="auto, a ratio such as 0.5, or counts such as fraud=3690.")] = "auto",
+    model: Annotated[str, typer.Option(help="auto, gaussian, kernel, energy, mlp or diffusion.")] = "auto",
+    step_size: Annotated[float | None, typer.Option(help="Langevin's step.")] = None,
+    chain_length: Annotated[int | None, typer.Option(help="Langevin's steps a chain.")] = None,
+    discard: Annotated[float | None, typer.Option(help="Share of each chain that is dropped.")] = None,
+    mark: Annotated[bool, typer.Option("--mark", help="Add a column is_synthetic.")] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Over-sample the rare classes of a table.
+
+    Example: [b]scorefield resample data.csv --target fraud -o balanced.parquet[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output, write_parts
+
+    check_output(output, force=force)
+    with _working(f"reading {data}", quiet):
+        table = commands.read_labelled(data, target)
+    chain = {"step_size": step_size, "chain_length": chain_length, "discard": discard}
+    with _working("learning and sampling", quiet):
+        result, before, after = commands.resample(
+            table, target, strategy=strategy, model=model, chain={k: v for k, v in chain.items() if v is not None},
+            seed=seed, mark=mark,
+        )  # fmt: skip
+    write_parts(output, [result])
+    for label in before:
+        _say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
+    _say(quiet, f"wrote {output}")
+
+
+@app.command()
+def fit(data: Data, target: Target, output: Output, seed: Seed = 0, force: Force = False, quiet: Quiet = False):
+    """Fit a score-based classifier to a table of numbers and store it.
+
+    Example: [b]scorefield fit data.csv --target fraud -o model.skops[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output
+
+    check_output(output, force=force, kinds=(".skops",))
+    with _working(f"reading {data}", quiet):
+        table = commands.read_labelled(data, target)
+    with _working("learning", quiet):
+        model = commands.fit(table, target, seed=seed)
+    commands.save_model(output, model, target)
+    _say(quiet, f"learned {len(model.classes_)} classes from {len(table)} rows of {model.n_features_in_} columns")
+    _say(quiet, f"wrote {output}")
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    data: Data,
+    output: Output,
+    keep: Annotated[bool, typer.Option("--keep", help="Copy the table's own columns too.")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Score a table, part by part: prediction, probability of each class, log density.
+
+    Example: [b]scorefield predict model.skops new.csv -o scored.csv[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output, read_parts, write_parts
+
+    check_output(output, force=force)
+    fitted, target = commands.load_model(model)
+    with _working(f"scoring {data}", quiet):
+        n = write_parts(output, (commands.scores(fitted, target, part, keep=keep) for part in read_parts(data)))
+    _say(quiet, f"scored {n} rows\nwrote {output}")
+
+
+@app.command()
+def sample(
+    model: ModelFile,
+    output: Output,
+    label: Annotated[str, typer.Option(help="Class to generate.")],
+    n: Annotated[int, typer.Option("-n", min=1, help="Rows to generate.")] = 1000,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Generate rows of one class.
+
+    Example: [b]scorefield sample model.skops --label 1 -n 1000 -o rows.csv[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output, write_parts
+
+    check_output(output, force=force)
+    fitted, target = commands.load_model(model)
+    with _working("sampling", quiet):
+        table = commands.sample(fitted, target, label, n, seed)
+    write_parts(output, [table])
+    _say(quiet, f"wrote {output}")
+
+
+@app.command()
+def quality(
+    real: Data,
+    synthetic: Annotated[pathlib.Path, typer.Argument(help="The generated table, of the same columns.")],
+    html: Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictures.")] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Tell whether generated rows are credible: distributions, correlations, a two-sample test, copies.
+
+    Example: [b]scorefield quality real.csv synthetic.csv --html quality.html[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output, read_table
+    from scorefield.quality import compare_tables
+
+    if html is not None:
+        check_output(html, force=force, kinds=(".html",))
+    tables = read_table(real), read_table(synthetic)
+    with _working("comparing", quiet):
+        found = compare_tables(*tables, random_state=seed)
+        if html is not None:
+            commands.write_quality_page(html, found, *tables)
+    if not quiet:
+        table = Table("column", "kind", "distance", box=None)
+        for column in found.columns:
+            table.add_row(str(column["column"]), column["kind"], f"{column['distance']:.3f}")
+        Console().print(table)
+        for sentence in found.sentences:
+            typer.echo(sentence)
+        if html is not None:
+            typer.echo(f"wrote {html}")
+
+
+@app.command()
+def info(model: ModelFile):
+    """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
+    from scorefield import commands
+
+    for name, value in commands.describe(*commands.load_model(model)).items():
+        typer.echo(f"{name}: {value}")
 
 
 def _reproduce(names, *, out, seeds, quick, jobs):
@@ -43,8 +216,7 @@ def _reproduce(names, *, out, seeds, quick, jobs):
     chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in names]
     counts = {e.name: seeds or (e.quick_seeds if quick else e.seeds) for e in chosen}
     tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
-    console = _console()
-    with _bar(console) as bar:
+    with _bar(_console()) as bar:
         task = bar.add_task("seeds", total=len(tasks))
 
         def finished(done):
@@ -54,10 +226,6 @@ def _reproduce(names, *, out, seeds, quick, jobs):
     path, verdicts = write_report(chosen, out, seeds=seeds, quick=quick)
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     typer.echo(f"wrote {path}")
-
-
-Out = Annotated[pathlib.Path, typer.Option(help="Folder of the rows and the report.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
 
 
 @app.command()
@@ -101,5 +269,5 @@ def main():
         if _state["debug"]:
             raise
         message = " ".join(str(error).split()) or type(error).__name__
-        _console().print(f"[bold red]error:[/] {message}", highlight=False, soft_wrap=True)
+        _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(1)

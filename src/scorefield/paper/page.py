@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from scorefield.paper.runs import read_rows, write_whole
+from scorefield.files import write_whole
+from scorefield.paper.runs import read_rows
 from scorefield.paper.statistics import FAILS, HOLDS, WITHIN_NOISE
 from scorefield.report import Raw, page, picture, table, tag
 

@@ -10,12 +10,13 @@ import multiprocessing
 import os
 import pathlib
 import platform
-import tempfile
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
+
+from scorefield.files import write_whole
 
 PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost-cpu")
 ONE_THREAD = {
@@ -34,22 +35,6 @@ def versions():
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def write_whole(path, content):
-    """Write text or bytes so that the file is the old one or the new one, never a part."""
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except BaseException:
-        pathlib.Path(partial).unlink(missing_ok=True)
-        raise
 
 
 def _plain(value):

@@ -1,0 +1,211 @@
+"""What the commands do with tables and models, apart from the command line itself."""
+
+import numpy as np
+
+from scorefield.classifier import ScoreClassifier
+from scorefield.density import MODELS, ScoreDensity
+from scorefield.files import read_table, whole_file, write_whole
+from scorefield.oversampling import ScoreOverSampler
+from scorefield.samplers import Langevin
+
+MAX_CATEGORIES = 100  # distinct texts of a column beyond which it is no category
+LOOKED_AT = 200  # values from which a column of dates is told
+
+
+def read_labelled(path, target):
+    """A table with a column of labels; columns of text become categories, dates are refused."""
+    table = read_table(path)
+    if target not in table.columns:
+        names = ", ".join(map(str, table.columns[:10])) + (", ..." if table.shape[1] > 10 else "")
+        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
+    if table.shape[1] == 1:
+        raise ValueError(f"Expected columns beside the target in {path}, got none.")
+    labels = table[target]
+    if labels.isna().any():
+        n_missing = int(labels.isna().sum())
+        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
+    if labels.dtype.kind == "f" and not (labels == labels.round()).all():
+        raise ValueError(f"Expected labels in {target!r}, got fractions; a class is a whole number or a text.")
+    for name in table.columns:
+        if name != target and _is_text(table[name]):
+            table[name] = _as_category(table[name])
+    return table
+
+
+def _is_text(column):
+    import pandas as pd
+
+    return not (pd.api.types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype))
+
+
+def _as_category(column):
+    import warnings
+
+    import pandas as pd
+
+    values = column.dropna().astype(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dates = pd.to_datetime(values.iloc[:LOOKED_AT], errors="coerce", format="mixed").notna()
+    if len(values) and dates.all() and not values.iloc[:LOOKED_AT].str.fullmatch(r"[\d.]+").all():
+        raise ValueError(
+            f"Expected numbers or categories in column {column.name!r}, got dates such as {values.iloc[0]!r}; replace "
+            "it by numbers (days since a date, hour, weekday) or drop it."
+        )
+    if values.nunique() > MAX_CATEGORIES:
+        raise ValueError(
+            f"Expected numbers or at most {MAX_CATEGORIES} categories in column {column.name!r}, got "
+            f"{values.nunique()} different texts such as {values.iloc[0]!r}; drop it or group them."
+        )
+    return column.astype("category")
+
+
+def _strategy(text, labels):
+    """A sampling strategy from its text: a name, a ratio, or label=count pairs."""
+    if "=" in text:
+        known, wanted = {str(label): label for label in labels}, {}
+        for pair in text.split(","):
+            name, _, count = pair.partition("=")
+            if name.strip() not in known or not count.strip().isdigit():
+                raise ValueError(f"Expected label=count with a label of {list(known)}, got {pair!r}.")
+            wanted[known[name.strip()]] = int(count)
+        return wanted
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False):
+    """The table with generated rows, and the counts of each label before and after."""
+    if model not in ("auto", *MODELS):
+        raise ValueError(f"Expected a model of auto, {', '.join(MODELS)}, got {model!r}.")
+    if mark and "is_synthetic" in table:
+        raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
+    X, y = table.drop(columns=[target]), table[target]
+    sampler = Langevin(**chain) if chain else None
+    over = ScoreOverSampler(_strategy(strategy, y.unique()), ScoreDensity(model=model), sampler, random_state=seed)
+    X_more, y_more = over.fit_resample(X, y)
+    result = X_more.copy()  # in one piece
+    result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
+    if mark:
+        result["is_synthetic"] = over.is_synthetic_
+    before, after = (part.value_counts().to_dict() for part in (y, y_more))
+    return result, before, after
+
+
+def fit(table, target, *, seed=0):
+    """A `ScoreClassifier` of a table of numbers."""
+    X, y = table.drop(columns=[target]), table[target]
+    text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
+    if text:
+        raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
+    if X.isna().to_numpy().any():
+        empty = X.columns[X.isna().any()][0]
+        raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
+    return ScoreClassifier(random_state=seed).fit(X.astype(np.float64), y.to_numpy())
+
+
+def save_model(path, model, target):
+    """Store a model without code: arrays and plain values."""
+    import skops.io
+
+    with whole_file(path) as partial:
+        skops.io.dump({"model": model, "target": target}, partial)
+
+
+def load_model(path):
+    """A stored model and the name of its target; a file that names foreign types is refused before it is read."""
+    import skops.io
+
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected a model file, but {path} does not exist.")
+    try:
+        types = skops.io.get_untrusted_types(file=path)
+        foreign = [name for name in types if not name.startswith("scorefield.")]
+        if foreign:
+            raise ValueError(f"it names the type {foreign[0]}")
+        stored = skops.io.load(path, trusted=types)
+        return stored["model"], stored["target"]
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"Expected a model written by `scorefield fit` in {path}, got another file: {reason}"
+        ) from error
+
+
+def scores(model, target, part, *, keep=False):
+    """Prediction, probabilities and log density of one part of a table."""
+    import pandas as pd
+
+    missing = [name for name in model.feature_names_in_ if name not in part.columns]
+    if missing:
+        raise ValueError(f"Expected the columns that the model was fitted to, got none named {missing[0]!r}.")
+    try:
+        X = part[list(model.feature_names_in_)].astype(np.float64)
+    except ValueError as error:
+        raise ValueError(f"Expected numbers in every column of the model: {error}.") from error
+    proba = model.predict_proba(X)
+    found = {f"predicted_{target}": model.predict(X)}
+    found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
+    table = pd.DataFrame({**found, "log_density": model.score_samples(X)}, index=part.index)
+    return pd.concat([part, table], axis=1) if keep else table
+
+
+def sample(model, target, label, n, seed):
+    """Generated rows of one class as a DataFrame with the target's column."""
+    import pandas as pd
+
+    known = {str(value): value for value in model.classes_.tolist()}
+    if label not in known:
+        raise ValueError(f"Expected a label of {list(known)}, got {label!r}.")
+    rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
+    return rows.assign(**{target: known[label]})
+
+
+def describe(model, target):
+    """What a stored model is, as names and values."""
+    return {
+        "model": type(model).__name__,
+        "target": target,
+        "classes": ", ".join(f"{c} ({p:.4g})" for c, p in zip(model.classes_.tolist(), model.priors_, strict=True)),
+        "columns": f"{model.n_features_in_}: {', '.join(map(str, model.feature_names_in_))}",
+        "members": model.n_members,
+        "settings": {k: v for k, v in model.get_params().items() if k in ("label_weight", "noise", "random_state")},
+    }
+
+
+def write_quality_page(path, found, real, synthetic):
+    """The comparison of two tables as a page with pictures."""
+    import matplotlib
+
+    from scorefield.report import Raw, page, picture, table, tag
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
+    for ax in axes.flat[len(worst) :]:
+        ax.set_visible(False)
+    for ax, column in zip(axes.flat, worst, strict=False):
+        name = column["column"]
+        parts = [
+            t[name].astype(str) if column["kind"] == "category" else t[name].astype(float) for t in (real, synthetic)
+        ]
+        for part, colour, label in zip(parts, ("black", "#D55E00"), ("real", "generated"), strict=True):
+            if column["kind"] == "category":
+                part.value_counts(normalize=True).sort_index().plot.bar(ax=ax, color=colour, alpha=0.5, label=label)
+            else:
+                edges = np.histogram_bin_edges(np.concatenate(parts), 40)
+                ax.hist(part, bins=edges, density=True, histtype="step", color=colour, label=label)
+        ax.set(title=f"{name}: distance {column['distance']:.2f}", xlabel=str(name))
+    axes.flat[0].legend()
+    columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
+    body = [
+        tag("h1", "Is the generated table credible?"),
+        tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
+        picture(figure, "The columns that differ most."),
+        table("Distance of each column's distribution", ["column", "kind", "distance"], columns),
+    ]
+    write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]))

@@ -1,0 +1,145 @@
+"""Is generated data credible? Distances of columns, correlations, a two-sample test and a look for copied rows."""
+
+import dataclasses
+
+import numpy as np
+from scipy.stats import ks_2samp
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import OrdinalEncoder
+
+MAX_ROWS = 5000  # of either table in the tests that compare all rows with all
+DRIFT = 0.1  # a distance between distributions that a reader should look at
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+    """What `compare_tables` found: a row per column, numbers of the whole tables, and a sentence for each."""
+
+    columns: list
+    correlation_gap: float | None
+    auc: float
+    auc_range: tuple
+    copies: float
+    closer: float
+    sentences: list
+
+
+def _encoded(real, synthetic):
+    """Both tables as numbers: categories by their order, other columns in units of the real table's spread."""
+    import pandas as pd
+
+    text = [name for name in real.columns if not pd.api.types.is_numeric_dtype(real[name].dtype)]
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(real[text].astype(str))
+    parts = []
+    for table in (real, synthetic):
+        numbers = table.drop(columns=text).to_numpy(dtype=float)
+        parts.append(np.hstack([numbers, encoder.transform(table[text].astype(str))]))
+    spread = parts[0].std(axis=0)
+    return [part / np.where(spread > 0, spread, 1.0) for part in parts], text
+
+
+def _column_distance(name, a, b, is_text):
+    """Largest difference of the distribution functions, or half the difference of the category shares."""
+    if not is_text:
+        return {"column": name, "kind": "number", "distance": float(ks_2samp(a, b).statistic)}
+    shares = [part.astype(str).value_counts(normalize=True) for part in (a, b)]
+    gap = shares[0].subtract(shares[1], fill_value=0).abs().sum() / 2
+    return {"column": name, "kind": "category", "distance": float(gap)}
+
+
+def _two_sample_auc(rows, labels, seed):
+    """AUC of a forest that tells real from generated, with a 95 % range by Hanley and McNeil's standard error."""
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=seed, n_jobs=-1)
+    auc = roc_auc_score(labels, cross_val_predict(forest, rows, labels, cv=folds, method="predict_proba")[:, 1])
+    n1, n0 = labels.sum(), (1 - labels).sum()
+    q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    error = np.sqrt((auc * (1 - auc) + (n1 - 1) * (q1 - auc**2) + (n0 - 1) * (q2 - auc**2)) / (n0 * n1))
+    return float(auc), (float(max(0, auc - 1.96 * error)), float(min(1, auc + 1.96 * error)))
+
+
+def _nearest(rows, others):
+    return NearestNeighbors(n_neighbors=1).fit(others).kneighbors(rows)[0][:, 0]
+
+
+def compare_tables(real, synthetic, *, random_state=0):
+    """Compare a generated table with a real one.
+
+    Parameters
+    ----------
+    real, synthetic : DataFrame
+        Tables of the same columns.
+    random_state : int
+
+    Returns
+    -------
+    Quality
+        ``columns`` (a distance each), ``correlation_gap`` (largest difference of two correlations), ``auc`` and
+        ``auc_range`` (a forest that tells real from generated; .5 is chance), ``copies`` (share of generated rows that
+        are real rows), ``closer`` (share of generated rows that lie nearer to a half of the real rows than real rows of
+        the other half do on median; .5 is what new rows would have), and ``sentences``.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from scorefield import compare_tables
+    >>> rng = np.random.default_rng(0)
+    >>> real, other = (pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]) for _ in range(2))
+    >>> found = compare_tables(real, other)
+    >>> bool(found.auc < 0.65), found.copies
+    (True, 0.0)
+    """
+    if list(real.columns) != list(synthetic.columns):
+        odd = sorted(set(map(str, real.columns)) ^ set(map(str, synthetic.columns)))
+        raise ValueError(
+            f"Expected tables of the same columns in the same order, got a difference: {odd or 'the order'}."
+        )
+    if min(len(real), len(synthetic)) < 20:
+        raise ValueError(f"Expected at least 20 rows in each table, got {len(real)} and {len(synthetic)}.")
+    for name, table in (("real", real), ("generated", synthetic)):
+        if table.isna().to_numpy().any():
+            raise ValueError(f"Expected no missing values, got some in the {name} table; drop or fill them.")
+    rng = np.random.default_rng(random_state)
+    real, synthetic = (
+        table.iloc[rng.permutation(len(table))[:MAX_ROWS]].reset_index(drop=True) for table in (real, synthetic)
+    )
+    (a, b), text = _encoded(real, synthetic)
+    columns = [_column_distance(name, real[name], synthetic[name], name in text) for name in real.columns]
+    varying = (np.ptp(a, axis=0) > 0) & (np.ptp(b, axis=0) > 0)
+    gap = None
+    if varying.sum() > 1:
+        gap = float(np.abs(np.corrcoef(a[:, varying].T) - np.corrcoef(b[:, varying].T)).max())
+    labels = np.repeat([0, 1], [len(a), len(b)])
+    auc, auc_range = _two_sample_auc(np.concatenate([a, b]), labels, random_state)
+    half = len(a) // 2
+    usual, found = _nearest(a[half:], a[:half]), _nearest(b, a[:half])
+    copies = float(np.mean(_nearest(b, a) == 0))
+    closer = float(np.mean(found < np.median(usual)))
+    return Quality(
+        columns, gap, auc, auc_range, copies, closer, _sentences(columns, gap, auc, auc_range, copies, closer)
+    )
+
+
+def _sentences(columns, gap, auc, auc_range, copies, closer):
+    worst = max(columns, key=lambda column: column["distance"])
+    off = sum(column["distance"] > DRIFT for column in columns)
+    found = [
+        f"{off} of {len(columns)} columns differ by more than {DRIFT} in distribution; the largest is "
+        f"{worst['column']!r} with {worst['distance']:.2f}."
+    ]
+    if gap is not None:
+        found.append(f"The largest difference between two correlations is {gap:.2f}.")
+    if auc_range[0] <= 0.5:
+        told = "cannot tell generated from real rows"
+    else:
+        told = "tells some generated from real rows" if auc < 0.75 else "tells generated from real rows easily"
+    found.append(f"A forest {told}: AUC {auc:.2f} [{auc_range[0]:.2f}, {auc_range[1]:.2f}], where .5 is chance.")
+    near = "close to" if closer > 0.7 else "not suspiciously close to"
+    found.append(
+        f"{copies:.1%} of the generated rows are copies of real ones; they lie {near} them ({closer:.0%} are nearer "
+        "than half of the held-out rows; new rows would have 50%)."
+    )
+    return found
