@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LAYER1 := _tree networks divergence fields truth kernel joint objectives training chains samplers integration normalization flow decisions gaussian_theory
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all lint docs clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -24,5 +24,13 @@ test: lint
 test-all: lint
 	$(BIN)/python -m pytest -n 2
 
+.venv/docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 clean:
-	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,40 @@
+"""Sphinx configuration: built offline by `make docs`, warnings are errors."""
+
+import warnings
+
+import scorefield
+
+project = "scorefield"
+author = "The scorefield developers"
+copyright = "The scorefield developers"
+version = release = scorefield.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+autosummary_generate = True
+numpydoc_show_class_members = False
+nitpicky = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "scorefield"
+html_theme_options = {"show_prev_next": False, "show_toc_level": 2, "navigation_with_keys": False}
+html_static_path = []
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "matplotlib_animations": False,
+}
+# A gallery's pages show results; a compiler's first-run notes are no part of them.
+warnings.filterwarnings("ignore", category=UserWarning)
