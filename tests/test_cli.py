@@ -115,8 +115,9 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     )
     assert (code, out.splitlines()[0]) == (0, "scored 180 rows")
     found = pd.read_csv(tmp_path / "s.csv")
-    model, target = commands.load_model(folder / "m.skops")
-    assert target == "fraud"
+    stored = commands.load_model(folder / "m.skops")
+    model = stored["model"]
+    assert stored["target"] == "fraud"
     X = numbers[["amount", "count", "hour"]].astype(float)
     np.testing.assert_allclose(found[["probability_no", "probability_yes"]], model.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(found["log_density"], model.score_samples(X), atol=1e-4)
@@ -124,18 +125,14 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     assert np.mean(found["predicted_fraud"] == numbers["fraud"]) > 0.9
 
 
-def test_predict_keeps_columns_when_asked(fitted, tmp_path, monkeypatch, capsys):
-    folder, numbers = fitted
-    run(monkeypatch, capsys, "predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "s.parquet", "--keep")
-    assert list(pd.read_parquet(tmp_path / "s.parquet").columns[:4]) == list(numbers.columns)
-
-
 def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
     folder, _ = fitted
     options = ("--label", "yes", "-n", "40", "-o", tmp_path / "r.csv")
     assert run(monkeypatch, capsys, "sample", folder / "m.skops", *options)[0] == 0
     rows = pd.read_csv(tmp_path / "r.csv")
-    assert rows.shape == (40, 4)
+    assert list(rows.columns) == ["amount", "count", "fraud", "hour"]
+    assert rows["hour"].dtype.kind == "i"
+    assert len(rows) == 40
     assert set(rows["fraud"]) == {"yes"}
     assert abs(rows["amount"].mean() - 3) < 1
     code, out, _ = run(monkeypatch, capsys, "info", folder / "m.skops")
@@ -168,7 +165,7 @@ def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
     assert "not suspiciously close" in says["good"]
     assert "tells generated from real rows" in says["bad"] or "tells some" in says["bad"]
     assert "100.0% of the generated rows are copies" in says["copy"]
-    assert "they lie close to them" in says["copy"]
+    assert "lie suspiciously close" in says["copy"]
     assert "<img" in (tmp_path / "bad.html").read_text()
 
 
@@ -179,6 +176,8 @@ BAD_FILES = {
     "twice.csv": (b"a,a,fraud\n1,2,0\n3,4,1\n", "'a' more than once"),
     "latin.csv": ("name,fraud\nJosé,0\nx,1\n".encode("latin-1"), "UTF-8"),
     "ragged.csv": (b"a,fraud\n1,0\n2,1,5,6\n", "Expected"),
+    "longer.csv": (b"a,b,fraud\n1,2,0,9\n3,4,1,9\n", "Expected a table"),
+    "comma.csv": (b"a;fraud\n" + b"13,75;0\n0,99;1\n" * 20, "decimal point"),
     "dates.csv": (b"when,fraud\n" + b"2020-01-02,0\n2021-05-06,1\n" * 20, "got dates such as '2020-01-02'"),
     "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "different texts"),
     "missing.csv": (b"a,fraud\n" + b"1,0\n,1\n" * 20, "Expected"),
@@ -348,3 +347,50 @@ def test_gzip_output_is_gzip(tmp_path, frame, monkeypatch, capsys):
     run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
     with gzip.open(tmp_path / "b.csv.gz", "rt") as stream:
         assert stream.readline().strip() == "amount,count,country,fraud,hour"
+
+
+def test_separators_inside_quotes_and_months_are_no_trouble(tmp_path, frame, monkeypatch, capsys):
+    odd = frame.assign(month=["Jan", "Feb"] * 90).rename(columns={"amount": "amount, in EUR", "count": "n [kg]"})
+    odd.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    assert list(pd.read_csv(tmp_path / "b.csv").columns) == list(odd.columns)
+    odd.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(monkeypatch, capsys, "quality", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert code == 0
+    assert "n [kg]" in out
+
+
+def test_near_copies_are_noticed_among_many_rows_and_columns():
+    from scorefield import compare_tables
+
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(size=(6000, 20)))
+    near = real + 1e-3 * rng.normal(size=real.shape)
+    fresh = pd.DataFrame(rng.normal(size=(2000, 20)))
+    found = {name: compare_tables(real, table) for name, table in (("copy", real), ("near", near), ("fresh", fresh))}
+    assert found["copy"].copies == 1.0
+    assert found["near"].copies == 0.0
+    assert "lie suspiciously close" in found["near"].sentences[-1]
+    assert "not suspiciously close" in found["fresh"].sentences[-1]
+
+
+def test_one_option_of_the_chain_keeps_the_others(frame):
+    from scorefield import commands
+
+    table = frame.drop(columns="country")
+    near, _, _ = commands.resample(table, "fraud", model="gaussian", chain={"step_size": 0.02})
+    default, _, _ = commands.resample(table, "fraud", model="gaussian")
+    assert near["amount"][180:].nunique() == default["amount"][180:].nunique() == 120
+
+
+def test_a_link_is_followed_and_modes_are_kept(tmp_path):
+    from scorefield.files import write_whole
+
+    (tmp_path / "real.txt").write_text("old")
+    os.chmod(tmp_path / "real.txt", 0o600)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write_whole(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    assert (tmp_path / "real.txt").stat().st_mode & 0o777 == 0o600

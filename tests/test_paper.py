@@ -73,7 +73,7 @@ def test_verdict_of_a_difference(values, verdict):
     [
         ([0.5, 0.51, 0.49], HOLDS),
         ([0.2, 0.8, 0.95], WITHIN_NOISE),
-        ([1.5, 0.9, 1.2], WITHIN_NOISE),
+        ([1.5, 0.9, 1.2], FAILS),
         ([3.0, 3.1], FAILS),
     ],
 )
@@ -122,11 +122,36 @@ def test_a_finished_seed_is_not_repeated(tmp_path):
     runs.run_all(tasks, tmp_path, finished=lambda task: seen.append(task[1]))
     assert calls == [0, 1, 2]
     assert seen == [0, 1, 2]
-    header, rows = runs.read_rows(tmp_path, "counting", 2, {"size": 5})
+    header, rows = runs.read_rows(tmp_path, experiment, 2, {"size": 5})
     assert rows == [{"experiment": "counting", "seed": 2, "kind": "value", "x": 2.0, "size": 5, "grid": [0, 1]}]
     assert {"jax", "python", "scorefield"} <= set(header["versions"])
-    runs.run_all([(experiment, 0, experiment.settings(True))], tmp_path)  # other settings: run again
+    runs.run_all([(experiment, 0, experiment.settings(True))], tmp_path)  # other settings: rows of their own
     assert calls == [0, 1, 2, 0]
+    runs.run_all(tasks, tmp_path)
+    assert calls == [0, 1, 2, 0]
+
+
+def failing(seed, config):
+    if seed == 1:
+        raise ValueError("no such\nluck")
+    return [{"kind": "value"}]
+
+
+def test_a_failed_seed_does_not_take_the_others_with_it(tmp_path):
+    experiment = Experiment("failing", "Failing", "Nothing.", failing, lambda rows: Section(), 3, 1)
+    failures = runs.run_all([(experiment, seed, {}) for seed in range(3)], tmp_path)
+    assert failures == ["failing, seed 1: ValueError: no such luck"]
+    assert [runs.read_rows(tmp_path, experiment, seed, {}) is None for seed in range(3)] == [False, True, False]
+
+
+def test_processes_give_the_same_rows_as_one(tmp_path):
+    experiment = EXPERIMENTS["linear-1d"]
+    tasks = [(experiment, seed, experiment.config) for seed in range(3)]
+    for jobs in (1, 2):
+        assert runs.run_all(tasks, tmp_path / str(jobs), jobs=jobs) == []
+    for seed in range(3):
+        one, two = (runs.read_rows(tmp_path / str(jobs), experiment, seed, experiment.config)[1] for jobs in (1, 2))
+        assert one == two
 
 
 @pytest.mark.parametrize("damage", [lambda text: text[: len(text) // 2], lambda text: text.splitlines()[0] + "\n"])
@@ -135,7 +160,7 @@ def test_damaged_rows_are_made_again(tmp_path, damage):
     experiment = counting(calls)
     task = (experiment, 0, experiment.settings(False))
     runs.run_all([task], tmp_path)
-    path = runs.rows_path(tmp_path, "counting", 0)
+    path = runs.rows_path(tmp_path, experiment, 0, experiment.config)
     path.write_text(damage(path.read_text()))
     with pytest.warns(UserWarning, match="run again") if damage("ab\ncd") == "ab" else _no_warning():
         runs.run_all([task], tmp_path)
@@ -210,7 +235,7 @@ def test_an_experiment_runs_and_its_section_is_drawn_from_rows(name, tmp_path):
     config = {**experiment.config, **SMALL[name]}
     assert set(config) == set(experiment.config)
     runs.run_seed(experiment, 0, config, tmp_path)
-    _, rows = runs.read_rows(tmp_path, name, 0, config)
+    _, rows = runs.read_rows(tmp_path, experiment, 0, config)
     section = experiment.show(rows)
     assert section.claims or section.tables
     for figure in section.figures:
@@ -246,7 +271,7 @@ def test_the_fraud_split_has_the_papers_counts_and_swaps_training_labels_only():
 def committed(name):
     experiment = EXPERIMENTS[name]
     config = experiment.settings(False)
-    read = [runs.read_rows(COMMITTED, name, seed, config) for seed in range(experiment.seeds)]
+    read = [runs.read_rows(COMMITTED, experiment, seed, config) for seed in range(experiment.seeds)]
     assert None not in read, f"results/paper lacks seeds of {name} with the settings of the code"
     return [row for _, rows in read for row in rows]
 

@@ -208,7 +208,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
         model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
         self.model_ = to_plain(model)
-        self.start_rows_ = [rows[labels == k][:MAX_START_ROWS] for k in range(n_classes)]
+        order = host_rng(key, 14).permutation(len(rows))  # a sorted table must not start all chains at one end
+        self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(n_classes)]
         noisy = rows + self.noise * host_rng(key, 12).normal(size=rows.shape)  # what the model is the density of
         self.offsets_ = self._joint_offsets(key, model, noisy, labels)
 

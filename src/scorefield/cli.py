@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -44,7 +45,7 @@ def _bar(console, quiet=False):
 def _working(what, quiet):
     """A spinner on standard error while something runs, silent where that is no terminal."""
     console = _console()
-    return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(what)
+    return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(escape(what))
 
 
 def _say(quiet, text):
@@ -107,8 +108,9 @@ def fit(data: Data, target: Target, output: Output, seed: Seed = 0, force: Force
     with _working(f"reading {data}", quiet):
         table = commands.read_labelled(data, target)
     with _working("learning", quiet):
-        model = commands.fit(table, target, seed=seed)
-    commands.save_model(output, model, target)
+        stored = commands.fit(table, target, seed=seed)
+    commands.save_model(output, stored)
+    model = stored["model"]
     _say(quiet, f"learned {len(model.classes_)} classes from {len(table)} rows of {model.n_features_in_} columns")
     _say(quiet, f"wrote {output}")
 
@@ -118,11 +120,10 @@ def predict(
     model: ModelFile,
     data: Data,
     output: Output,
-    keep: Annotated[bool, typer.Option("--keep", help="Copy the table's own columns too.")] = False,
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Score a table, part by part: prediction, probability of each class, log density.
+    """Score a table, part by part: prediction, probability of each class, log density, in the order of its rows.
 
     Example: [b]scorefield predict model.skops new.csv -o scored.csv[/b]
     """
@@ -130,9 +131,9 @@ def predict(
     from scorefield.files import check_output, read_parts, write_parts
 
     check_output(output, force=force)
-    fitted, target = commands.load_model(model)
+    stored = commands.load_model(model)
     with _working(f"scoring {data}", quiet):
-        n = write_parts(output, (commands.scores(fitted, target, part, keep=keep) for part in read_parts(data)))
+        n = write_parts(output, (commands.scores(stored, part) for part in read_parts(data)))
     _say(quiet, f"scored {n} rows\nwrote {output}")
 
 
@@ -154,9 +155,9 @@ def sample(
     from scorefield.files import check_output, write_parts
 
     check_output(output, force=force)
-    fitted, target = commands.load_model(model)
+    stored = commands.load_model(model)
     with _working("sampling", quiet):
-        table = commands.sample(fitted, target, label, n, seed)
+        table = commands.sample(stored, label, n, seed)
     write_parts(output, [table])
     _say(quiet, f"wrote {output}")
 
@@ -188,7 +189,7 @@ def quality(
     if not quiet:
         table = Table("column", "kind", "distance", box=None)
         for column in found.columns:
-            table.add_row(str(column["column"]), column["kind"], f"{column['distance']:.3f}")
+            table.add_row(escape(str(column["column"])), column["kind"], f"{column['distance']:.3f}")
         Console().print(table)
         for sentence in found.sentences:
             typer.echo(sentence)
@@ -201,7 +202,7 @@ def info(model: ModelFile):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
     from scorefield import commands
 
-    for name, value in commands.describe(*commands.load_model(model)).items():
+    for name, value in commands.describe(commands.load_model(model)).items():
         typer.echo(f"{name}: {value}")
 
 
@@ -222,10 +223,12 @@ def _reproduce(names, *, out, seeds, quick, jobs):
         def finished(done):
             bar.update(task, advance=1, description=f"{done[0].name}, seed {done[1]}")
 
-        run_all(tasks, out, jobs=jobs, finished=finished)
+        failures = run_all(tasks, out, jobs=jobs, finished=finished)
     path, verdicts = write_report(chosen, out, seeds=seeds, quick=quick)
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     typer.echo(f"wrote {path}")
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(tasks)} seeds failed and are not in the report; {failures[0]}")
 
 
 @app.command()

@@ -10,6 +10,10 @@ from scorefield.samplers import Langevin
 
 MAX_CATEGORIES = 100  # distinct texts of a column beyond which it is no category
 LOOKED_AT = 200  # values from which a column of dates is told
+NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's own chain, a row a chain
+COLOURS = {"real": "black", "generated": "#D55E00"}
+DATE = r".*\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|.*\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b.*"
+DECIMAL_COMMA = r"\s*-?\d+,\d+\s*"
 
 
 def read_labelled(path, target):
@@ -39,18 +43,17 @@ def _is_text(column):
 
 
 def _as_category(column):
-    import warnings
-
-    import pandas as pd
-
     values = column.dropna().astype(str)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dates = pd.to_datetime(values.iloc[:LOOKED_AT], errors="coerce", format="mixed").notna()
-    if len(values) and dates.all() and not values.iloc[:LOOKED_AT].str.fullmatch(r"[\d.]+").all():
+    looked_at = values.iloc[:LOOKED_AT]
+    if len(values) and looked_at.str.fullmatch(DATE).all():
         raise ValueError(
             f"Expected numbers or categories in column {column.name!r}, got dates such as {values.iloc[0]!r}; replace "
             "it by numbers (days since a date, hour, weekday) or drop it."
+        )
+    if len(values) and looked_at.str.fullmatch(DECIMAL_COMMA).all():
+        raise ValueError(
+            f"Expected a decimal point in the numbers of column {column.name!r}, got {values.iloc[0]!r}; replace the "
+            "decimal commas."
         )
     if values.nunique() > MAX_CATEGORIES:
         raise ValueError(
@@ -83,7 +86,7 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0
     if mark and "is_synthetic" in table:
         raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
     X, y = table.drop(columns=[target]), table[target]
-    sampler = Langevin(**chain) if chain else None
+    sampler = Langevin(**{**NEAR, **chain}) if chain else None
     over = ScoreOverSampler(_strategy(strategy, y.unique()), ScoreDensity(model=model), sampler, random_state=seed)
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # in one piece
@@ -95,7 +98,7 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0
 
 
 def fit(table, target, *, seed=0):
-    """A `ScoreClassifier` of a table of numbers."""
+    """A `ScoreClassifier` of a table of numbers, with what is needed to make such a table again."""
     X, y = table.drop(columns=[target]), table[target]
     text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
     if text:
@@ -103,19 +106,21 @@ def fit(table, target, *, seed=0):
     if X.isna().to_numpy().any():
         empty = X.columns[X.isna().any()][0]
         raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
-    return ScoreClassifier(random_state=seed).fit(X.astype(np.float64), y.to_numpy())
+    model = ScoreClassifier(random_state=seed).fit(X.astype(np.float64), y.to_numpy())
+    integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
+    return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
 
 
-def save_model(path, model, target):
+def save_model(path, stored):
     """Store a model without code: arrays and plain values."""
     import skops.io
 
     with whole_file(path) as partial:
-        skops.io.dump({"model": model, "target": target}, partial)
+        skops.io.dump(stored, partial)
 
 
 def load_model(path):
-    """A stored model and the name of its target; a file that names foreign types is refused before it is read."""
+    """What `fit` returned, from a file; one that names foreign types is refused before it is read."""
     import skops.io
 
     if not path.is_file():
@@ -126,7 +131,7 @@ def load_model(path):
         if foreign:
             raise ValueError(f"it names the type {foreign[0]}")
         stored = skops.io.load(path, trusted=types)
-        return stored["model"], stored["target"]
+        return {name: stored[name] for name in ("model", "target", "columns", "integers")}
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
@@ -134,10 +139,11 @@ def load_model(path):
         ) from error
 
 
-def scores(model, target, part, *, keep=False):
+def scores(stored, part):
     """Prediction, probabilities and log density of one part of a table."""
     import pandas as pd
 
+    model = stored["model"]
     missing = [name for name in model.feature_names_in_ if name not in part.columns]
     if missing:
         raise ValueError(f"Expected the columns that the model was fitted to, got none named {missing[0]!r}.")
@@ -146,28 +152,31 @@ def scores(model, target, part, *, keep=False):
     except ValueError as error:
         raise ValueError(f"Expected numbers in every column of the model: {error}.") from error
     proba = model.predict_proba(X)
-    found = {f"predicted_{target}": model.predict(X)}
+    found = {f"predicted_{stored['target']}": model.predict(X)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
-    table = pd.DataFrame({**found, "log_density": model.score_samples(X)}, index=part.index)
-    return pd.concat([part, table], axis=1) if keep else table
+    return pd.DataFrame({**found, "log_density": model.score_samples(X)})
 
 
-def sample(model, target, label, n, seed):
-    """Generated rows of one class as a DataFrame with the target's column."""
+def sample(stored, label, n, seed):
+    """Generated rows of one class as a table like the one that was learned from."""
     import pandas as pd
 
+    model, target = stored["model"], stored["target"]
     known = {str(value): value for value in model.classes_.tolist()}
     if label not in known:
         raise ValueError(f"Expected a label of {list(known)}, got {label!r}.")
     rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
-    return rows.assign(**{target: known[label]})
+    rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
+    rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
+    return rows.assign(**{target: known[label]})[stored["columns"]]
 
 
-def describe(model, target):
+def describe(stored):
     """What a stored model is, as names and values."""
+    model = stored["model"]
     return {
         "model": type(model).__name__,
-        "target": target,
+        "target": stored["target"],
         "classes": ", ".join(f"{c} ({p:.4g})" for c, p in zip(model.classes_.tolist(), model.priors_, strict=True)),
         "columns": f"{model.n_features_in_}: {', '.join(map(str, model.feature_names_in_))}",
         "members": model.n_members,
@@ -183,24 +192,27 @@ def write_quality_page(path, found, real, synthetic):
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    import pandas as pd
 
+    tables = {"real": real, "generated": synthetic}
     worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
     for ax in axes.flat[len(worst) :]:
         ax.set_visible(False)
     for ax, column in zip(axes.flat, worst, strict=False):
         name = column["column"]
-        parts = [
-            t[name].astype(str) if column["kind"] == "category" else t[name].astype(float) for t in (real, synthetic)
-        ]
-        for part, colour, label in zip(parts, ("black", "#D55E00"), ("real", "generated"), strict=True):
-            if column["kind"] == "category":
-                part.value_counts(normalize=True).sort_index().plot.bar(ax=ax, color=colour, alpha=0.5, label=label)
-            else:
-                edges = np.histogram_bin_edges(np.concatenate(parts), 40)
-                ax.hist(part, bins=edges, density=True, histtype="step", color=colour, label=label)
+        if column["kind"] == "category":
+            shares = pd.concat(
+                {label: t[name].astype(str).value_counts(normalize=True) for label, t in tables.items()}, axis=1
+            )
+            shares.fillna(0).sort_index().plot.bar(ax=ax, color=list(COLOURS.values()), legend=False)
+        else:
+            parts = {label: t[name].astype(float) for label, t in tables.items()}
+            edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
+            for label, part in parts.items():
+                ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
         ax.set(title=f"{name}: distance {column['distance']:.2f}", xlabel=str(name))
-    axes.flat[0].legend()
+    axes.flat[0].legend(list(COLOURS))
     columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
     body = [
         tag("h1", "Is the generated table credible?"),

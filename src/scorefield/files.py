@@ -3,9 +3,11 @@
 import contextlib
 import csv
 import gzip
+import io
 import os
 import pathlib
 import tempfile
+import warnings
 
 KINDS = (".csv", ".csv.gz", ".parquet")
 PART_ROWS = 50_000  # rows in memory while a table is streamed: 100 columns of them are 40 MB
@@ -23,16 +25,22 @@ def kind_of(path):
 @contextlib.contextmanager
 def whole_file(path):
     """A temporary path beside `path` that takes its place if the block ends well, and vanishes if it does not."""
-    path = pathlib.Path(path)
+    path = pathlib.Path(path).resolve()  # through a link to the file itself
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
     os.close(handle)
     try:
         yield pathlib.Path(partial)
-        os.chmod(partial, 0o644)
+        os.chmod(partial, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(partial, path)
     except BaseException:
         pathlib.Path(partial).unlink(missing_ok=True)
         raise
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def write_whole(path, content):
@@ -86,11 +94,12 @@ def _csv_format(path, kind):
                 f"Expected UTF-8 text in {path}, got another byte at position {error.start}; save the file as UTF-8."
             ) from error
         text = start[: error.start].decode("utf-8-sig")
-    header = text.splitlines()[0] if text.strip() else ""
-    if not header.strip():
+    if not text.strip() or not text.splitlines()[0].strip():
         raise ValueError(f"Expected a header in the first line of {path}, got an empty one.")
-    separator = max(",;\t|", key=header.count)
-    names = next(csv.reader([header], delimiter=separator))
+    # Parsed with each separator, so that one inside quotes does not count.
+    headers = {mark: next(csv.reader(io.StringIO(text), delimiter=mark)) for mark in ",;\t|"}
+    separator = max(headers, key=lambda mark: len(headers[mark]))
+    names = headers[separator]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"Expected unique column names in {path}, got {twice[0]!r} more than once; rename them.")
@@ -125,17 +134,20 @@ def _csv_parts(path, kind, rows):
     """Parts of a CSV file, or with `rows` None the whole: then a column's dtype is that of all its values."""
     import pandas as pd
 
-    separator = _csv_format(path, kind)
+    options = {"sep": _csv_format(path, kind), "encoding": "utf-8-sig", "low_memory": False}
     try:
-        read = pd.read_csv(path, sep=separator, chunksize=rows, encoding="utf-8-sig", low_memory=False)
-        if rows is None:
-            yield read
-            return
-        with read:
-            yield from read
+        with warnings.catch_warnings():
+            # A line longer than the header would be cut; without index_col=False the columns would shift.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            read = pd.read_csv(path, chunksize=rows, index_col=False, **options)
+            if rows is None:
+                yield read
+                return
+            with read:
+                yield from read
     except UnicodeDecodeError as error:
         raise ValueError(f"Expected UTF-8 text in {path}: {error.reason}; save the file as UTF-8.") from error
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise ValueError(f"Expected a table in {path}: {' '.join(str(error).split())}") from error
 
 

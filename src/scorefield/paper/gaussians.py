@@ -83,7 +83,7 @@ def show_2d(rows):
     (row,) = of_kind(rows, "grid")
     claims = [
         Claim(
-            "The score vanishes at the mode and points towards it.",
+            "The score vanishes at the mode.",
             HOLDS if row["at_mean"] < ROUNDING else FAILS,
             f"largest component at the mean: {row['at_mean']:.1e}",
         ),

@@ -11,8 +11,8 @@ TITLE = "Classification via score-based generative modelling, reproduced"
 MARKS = {HOLDS: ("good", "✓"), WITHIN_NOISE: ("noise", "≈"), FAILS: ("bad", "✗")}
 INTRODUCTION = (
     "Every experiment of Huang (2022), run again by scorefield. Means come with 95 % intervals over seeds. A claim "
-    "holds where its interval excludes the opposite, holds within noise where only the mean agrees (a single "
-    "seed can say no more), and does not hold otherwise."
+    "holds where its whole interval agrees with it, holds within noise where only the mean does (a single seed can say "
+    "no more of a difference), and does not hold otherwise. Claims marked as ours are not the paper's."
 )
 
 
@@ -21,7 +21,7 @@ def collect(experiments, folder, *, seeds, quick):
     found = []
     for experiment in experiments:
         wanted = seeds or (experiment.quick_seeds if quick else experiment.seeds)
-        read = [read_rows(folder, experiment.name, seed, experiment.settings(quick)) for seed in range(wanted)]
+        read = [read_rows(folder, experiment, seed, experiment.settings(quick)) for seed in range(wanted)]
         read = [part for part in read if part is not None]
         if read:
             headers, rows = zip(*read, strict=True)
@@ -45,9 +45,10 @@ def _section(experiment, headers, section):
         parts.append(table("Claims", ["claim", "verdict", "evidence"], claims))
     parts += [table(t.caption, t.columns, t.rows) for t in section.tables]
     parts += [picture(figure.draw(), figure.caption) for figure in section.figures]
+    versions = sorted({str(header["versions"]) for header in headers})
     settings = (
-        f"command: scorefield reproduce {experiment.name}\nseeds: {', '.join(str(h['seed']) for h in headers)}\n"
-        f"settings: {headers[0]['config']}\nversions: {headers[0]['versions']}\nseconds, all seeds: {seconds:.0f}"
+        f"seeds: {', '.join(str(h['seed']) for h in headers)}\n"
+        f"settings: {headers[0]['config']}\nversions: {' and '.join(versions)}\nseconds, all seeds: {seconds:.0f}"
     )
     parts.append(tag("details", tag("summary", "Settings, versions, time"), tag("pre", settings)))
     return tag("section", *parts)
@@ -88,7 +89,8 @@ def _markdown_table(columns, rows):
 
 def summary(sections, total, quick):
     """The report's claims and tables as Markdown."""
-    command = "scorefield reproduce all" + (" --quick" if quick else "")
+    names = " ".join(experiment.name for experiment, _, _ in sections)
+    command = f"scorefield reproduce {names}" + (" --quick" if quick else "")
     lines = [
         f"# {TITLE}",
         "",

@@ -4,6 +4,7 @@ A run that was stopped goes on where it was: a seed whose file has the same sett
 """
 
 import contextlib
+import hashlib
 import importlib.metadata
 import json
 import multiprocessing
@@ -12,7 +13,6 @@ import pathlib
 import platform
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
 
@@ -45,14 +45,17 @@ def _plain(value):
     raise TypeError(f"Expected plain values in a row, got {type(value).__name__}.")
 
 
-def rows_path(folder, name, seed):
-    """Where the rows of one seed lie."""
-    return pathlib.Path(folder) / "rows" / name / f"seed-{seed:03d}.jsonl"
+def rows_path(folder, experiment, seed, config):
+    """Where the rows of one seed lie; other settings than the experiment's own have a folder of their own."""
+    path = pathlib.Path(folder) / "rows" / experiment.name
+    if config != experiment.config:
+        path /= "with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
+    return path / f"seed-{seed:03d}.jsonl"
 
 
-def read_rows(folder, name, seed, config):
+def read_rows(folder, experiment, seed, config):
     """The header and rows of a finished seed, or None where there are none of these settings."""
-    path = rows_path(folder, name, seed)
+    path = rows_path(folder, experiment, seed, config)
     try:
         header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
     except FileNotFoundError:
@@ -80,42 +83,56 @@ def run_seed(experiment, seed, config, folder):
         "machine": platform.machine(),
     }
     lines = [json.dumps(row, default=_plain) for row in (header, *rows)]
-    write_whole(rows_path(folder, experiment.name, seed), "\n".join(lines) + "\n")
+    write_whole(rows_path(folder, experiment, seed, config), "\n".join(lines) + "\n")
     return header
 
 
-def _run_named(name, seed, config, folder):
+def _attempt(experiment, seed, config, folder):
+    """None, or in one line why a seed failed: one that fails must not take the others with it."""
+    try:
+        run_seed(experiment, seed, config, folder)
+    except Exception as error:
+        return f"{experiment.name}, seed {seed}: {type(error).__name__}: {' '.join(str(error).split())}"
+    return None
+
+
+def _attempt_named(task):
     from scorefield.paper.registry import EXPERIMENTS
 
-    return run_seed(EXPERIMENTS[name], seed, config, folder)
+    index, name, seed, config, folder = task
+    return index, _attempt(EXPERIMENTS[name], seed, config, folder)
 
 
 def run_all(tasks, folder, *, jobs=1, finished=None):
-    """Run (experiment, seed, config) tasks that have no rows yet; `finished` is called with every task in turn."""
-    open_tasks = []
+    """Run (experiment, seed, config) tasks that have no rows yet; returns what failed, in words.
+
+    `finished` is called with every task in turn.
+    """
+    failures, waiting = [], []
     for task in tasks:
         experiment, seed, config = task
-        if read_rows(folder, experiment.name, seed, config) is None:
-            open_tasks.append(task)
+        if read_rows(folder, experiment, seed, config) is None:
+            waiting.append(task)
         elif finished:
             finished(task)
-    if jobs == 1:
-        for experiment, seed, config in open_tasks:
-            run_seed(experiment, seed, config, folder)
-            if finished:
-                finished((experiment, seed, config))
+    for task, failure in _attempts(waiting, folder, jobs):
+        if failure:
+            failures.append(failure)
+        if finished:
+            finished(task)
+    return failures
+
+
+def _attempts(tasks, folder, jobs):
+    if jobs == 1 or len(tasks) < 2:
+        for experiment, seed, config in tasks:
+            yield (experiment, seed, config), _attempt(experiment, seed, config, folder)
         return
-    # Fresh processes: jax's threads do not survive a fork.
-    with _one_thread_each(), ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(_run_named, e.name, seed, c, folder): (e, seed, c) for e, seed, c in open_tasks}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                if finished:
-                    finished(futures[future])
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    named = [(i, e.name, seed, config, folder) for i, (e, seed, config) in enumerate(tasks)]
+    # Fresh processes: jax's threads do not survive a fork. Leaving the block ends them at once.
+    with _one_thread_each(), multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for index, failure in pool.imap_unordered(_attempt_named, named):
+            yield tasks[index], failure
 
 
 @contextlib.contextmanager

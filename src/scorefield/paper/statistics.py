@@ -48,6 +48,15 @@ def by_seed(rows, metric, **match):
     return {r["seed"]: r[metric] for r in rows if metric in r and all(r.get(k) == v for k, v in match.items())}
 
 
+def seed_means(rows, metric, **match):
+    """Mean of a metric over the rows of each seed: rows of one seed are no independent draws."""
+    seeds = {}
+    for row in rows:
+        if metric in row and all(row.get(k) == v for k, v in match.items()):
+            seeds.setdefault(row["seed"], []).append(row[metric])
+    return estimate([np.mean(values) for values in seeds.values()])
+
+
 def paired(rows, metric, first, second):
     """Difference of a metric between two selections of rows (dicts to match), over the seeds that both have."""
     a, b = by_seed(rows, metric, **first), by_seed(rows, metric, **second)
@@ -62,8 +71,7 @@ def verdict_positive(difference):
 
 
 def verdict_between(value, low, high):
-    """The verdict on "the mean lies in this range"; within noise where only its interval reaches it."""
-    if low <= value.mean <= high:
-        inside = value.n < 2 or (low <= value.low and value.high <= high)
-        return HOLDS if inside else WITHIN_NOISE
-    return WITHIN_NOISE if value.n > 1 and value.low <= high and value.high >= low else FAILS
+    """The verdict on "the mean lies in this range"; within noise where its interval reaches beyond."""
+    if value.n == 0 or not low <= value.mean <= high:
+        return FAILS
+    return HOLDS if low <= value.low and value.high <= high else WITHIN_NOISE  # nan, of a single seed, is neither
