@@ -93,8 +93,8 @@ def compare_tables(real, synthetic, *, random_state=0):
     Quality
         ``columns`` (a distance each), ``correlation_gap`` (largest difference of two correlations), ``auc`` and
         ``auc_range`` (a forest that tells real from generated; .5 is chance), ``copies`` (share of generated rows that
-        are real rows), ``closer`` (share of generated rows that lie nearer to a real row than the median real row does to
-        another) with ``expected`` (the same share of real rows, about .5), and ``sentences``.
+        are real rows), ``closer`` (share of generated rows that lie nearer to a real row than the median
+        real row does to another) with ``expected`` (the same share of real rows, about .5), and ``sentences``.
 
     Examples
     --------

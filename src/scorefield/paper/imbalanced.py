@@ -34,6 +34,7 @@ SHOWN = 500  # rows that a figure shows
 CASES_10D = {"score case 1": (0.01, 10, 0.2), "score case 2": (0.01, 20, 0.9), "score case 3": (0.0005, 40, 0.9)}
 CASES_FRAUD = {"score case 1": (1e-4, 300, 0.1), "score case 2": (0.01, 100, 0.3), "score case 3": (0.05, 10, 0.1)}
 BASELINES = ("SMOTE", "ADASYN", "noise .3", "noise 1")
+OTHERS = ("class weights", "tuned threshold", "random", *BASELINES)
 PAPER_10D = {
     "RF": {
         "nothing": (0.17, 0.54, 0.25),
@@ -117,6 +118,11 @@ def compare(split, learners, over_samplers, seed, *, weighted=()):
     return rows
 
 
+def _baselines_table(rows, **match):
+    caption = "Paired differences of the baselines from doing nothing (* interval without zero)."
+    return differences_table(rows, caption, OTHERS, ("nothing",), **match)
+
+
 def split_10d(seed):
     """Stratified, with as many test rows as the paper's tables count."""
     X, y = make_imbalanced_10d(seed)
@@ -156,6 +162,7 @@ def show_10d(rows):
                 learner=learner,
             )
         )
+    tables.append(_baselines_table(rows, learner="RF"))
     selected = of_kind(rows, "arm", learner="RF")
     for arm, low, high in (("nothing", 0.1, 0.35), ("SMOTE", 0.3, 0.5)):
         value = estimate(by_seed(selected, "f1", arm=arm).values())
@@ -262,6 +269,7 @@ def show_fraud(rows):
             ("nothing", *BASELINES),
             ("recall", "precision", "f1", "errors", "average_precision", "brier"),
         ),
+        _baselines_table(rows),
     ]
     figures = [
         samples_figure(rows, "Original frauds (black) and generated ones, V1 and V2, seed 0; tails are cut off."),
