@@ -18,6 +18,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 autosummary_generate = True
+templates_path = ["_templates"]
 numpydoc_show_class_members = False
 nitpicky = False
 

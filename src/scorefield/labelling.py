@@ -25,7 +25,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
     ----------
     rule : {"k-nearest", "radius", "pseudo-density"}
         Vote of the ``n_neighbors`` nearest rows, vote of the rows within ``radius``, or the class with the largest
-        1/|s(x)|. The last is rough: 1/|s| is not a density.
+        ``1/|s(x)|``. The last is rough: it is not a density.
     n_augment : int
         Rows to generate for each class first; 0 works on the original rows.
     n_neighbors : int

@@ -169,7 +169,7 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     classes : None or pair of labels
         The two classes; the first two where left out.
     tol : float
-        Largest |log odds| that counts as zero.
+        Largest absolute log odds that count as zero.
     max_iter : int
 
     Returns

@@ -158,7 +158,7 @@ class Langevin(Sampler):
     discard : float in [0, 1)
         The paper's gamma: the first floor(gamma l) states of a chain are dropped, the others are all returned.
     start : {"data", "inverse-score"}
-        Rows that chains start from: each equally often, or with probability proportional to 1 / |s|.
+        Rows that chains start from: each equally often, or with probability proportional to ``1 / |s|``.
 
     Examples
     --------
