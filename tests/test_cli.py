@@ -322,23 +322,28 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr("scorefield.cli._state", {"debug": False})
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_a_killed_predict_leaves_the_old_output(fitted, tmp_path, delay):
+@pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
+def test_a_killed_command_leaves_the_old_output(fitted, tmp_path, command, delay):
     folder, numbers = fitted
     big = pd.concat([numbers] * 3000, ignore_index=True)
     big.to_csv(tmp_path / "big.csv", index=False)
-    (tmp_path / "s.csv").write_text("old")
-    command = [sys.executable, "-m", "scorefield", "predict", str(folder / "m.skops"), str(tmp_path / "big.csv"), "-o",
-               str(tmp_path / "s.csv"), "--force"]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    output = tmp_path / "s.csv"
+    output.write_text("old")
+    given = [str(folder / "m.skops"), str(tmp_path / "big.csv")]
+    if command == "resample":
+        given = [str(tmp_path / "big.csv"), "--target", "fraud", "--model", "gaussian"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scorefield", command, *given, "-o", str(output), "--force", "-q"]
+    )
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob(".s.csv.*")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(delay)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    text = (tmp_path / "s.csv").read_text()
-    assert text == "old" or text.count("\n") == len(big) + 1
+    whole = len(big) + 1 if command == "predict" else 2 * 150 * 3000 + 1
+    text = output.read_text()
+    assert text == "old" or text.count("\n") == whole
 
 
 def test_gzip_output_is_gzip(tmp_path, frame, monkeypatch, capsys):

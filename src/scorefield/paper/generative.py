@@ -109,57 +109,40 @@ def run_fraud(seed, config):
     return evaluate(arms, split_fraud(seed))
 
 
-def _show(rows, paper, anchors, bar, where):
-    paper_arms = [arm for arm in arms_of(rows) if arm.startswith("paper")]
-    selected = of_kind(rows, "arm")
+def _claims(rows, paper, paper_arms, bar):
     claims = []
     for arm in paper_arms:
-        value = estimate(by_seed(selected, "f1", arm=arm).values())
-        low, high = paper[arm][2] - 0.1, paper[arm][2] + 0.1
-        claims.append(
-            Claim(
-                f"F1 of '{arm}' is within .1 of the paper's {paper[arm][2]:.2f}.",
-                verdict_between(value, low, high),
-                f"F1 {value}",
-            )
-        )
+        value, printed = estimate(by_seed(of_kind(rows, "arm"), "f1", arm=arm).values()), paper[arm][2]
+        text = f"F1 of '{arm}' is within .1 of the paper's {printed:.2f}."
+        claims.append(Claim(text, verdict_between(value, printed - 0.1, printed + 0.1), f"F1 {value}"))
         for metric in ("f1", "average_precision"):
-            claims.append(
-                superiority_claim(
-                    rows,
-                    f"Our default is better in {METRICS[metric]} than '{arm}' (ours, not the paper's).",
-                    metric,
-                    OURS,
-                    arm,
-                )
-            )
-    claims.append(
-        superiority_claim(
-            rows, f"Our default is better in average precision than {bar}.", "average_precision", OURS, bar
-        )
-    )
-    first = [row for row in selected if row["arm"] == paper_arms[0]]
-    anchor_rows = []
+            text = f"Our default is better in {METRICS[metric]} than '{arm}' (ours, not the paper's)."
+            claims.append(superiority_claim(rows, text, metric, OURS, arm))
+    text = f"Our default is better in average precision than {bar} (ours, not the paper's)."
+    return [*claims, superiority_claim(rows, text, "average_precision", OURS, bar)]
+
+
+def _anchor_table(rows, anchors, arm):
+    """Densities at the class means under an arm's anchor, and its path gaps."""
+    selected, table = of_kind(rows, "arm", arm=arm), []
     for label in (0, 1):
-        values = np.exp([row["anchors"][label] for row in first])
-        gap = estimate([row["path_gaps"][label] for row in first])
-        anchor_rows.append(
-            [
-                f"class {label}",
-                f"{anchors[label]:.1e}",
-                f"{np.mean(values):.1e}",
-                f"{np.min(values):.1e} to {np.max(values):.1e}",
-                gap,
-            ]
-        )
+        values = np.exp([row["anchors"][label] for row in selected])
+        spread = f"{np.min(values):.1e} to {np.max(values):.1e}"
+        gap = estimate([row["path_gaps"][label] for row in selected])
+        table.append([f"class {label}", f"{anchors[label]:.1e}", f"{np.mean(values):.1e}", spread, gap])
+    caption = "The paper's Gaussian guess of the density at the mean, and the path gap of its fields in nats."
+    return Table(caption, ["", "paper", "ours, mean", "range over seeds", "path gap"], table)
+
+
+def _show(rows, paper, anchors, bar, where):
+    paper_arms = [arm for arm in arms_of(rows) if arm.startswith("paper")]
+    caption = (
+        f"Generative classifiers {where}; mean and 95 % interval over seeds. Paper mode above, ours below, with a "
+        "discriminative bar. The paper leaves its number of steps and its optimiser's details open, and our run of "
+        "its settings does not reach its printed F1, so compare ours with the printed numbers too."
+    )
     tables = [
-        scores_table(
-            rows,
-            f"Generative classifiers {where}; mean and 95 % interval over seeds. Paper mode above, ours below, with a "
-            "discriminative bar. The paper leaves its number of steps and its optimiser's details open, and our run of "
-            "its settings does not reach its printed F1, so compare ours with the printed numbers too.",
-            paper,
-        ),
+        scores_table(rows, caption, paper),
         differences_table(
             rows,
             "Paired differences of ours (* interval without zero).",
@@ -167,14 +150,10 @@ def _show(rows, paper, anchors, bar, where):
             [*paper_arms, "GaussianNB", "QDA", bar],
             ("recall", "precision", "f1", "average_precision", "brier"),
         ),
-        Table(
-            "The paper's Gaussian guess of the density at the mean, and the path gap of its fields in nats.",
-            ["", "paper", "ours, mean", "range over seeds", "path gap"],
-            anchor_rows,
-        ),
+        _anchor_table(rows, anchors, paper_arms[0]),
     ]
     figure = confusion_figure(rows, "Mean confusion matrices; shade is the share of the true class.")
-    return Section(claims, tables, [figure])
+    return Section(_claims(rows, paper, paper_arms, bar), tables, [figure])
 
 
 def show_10d(rows):

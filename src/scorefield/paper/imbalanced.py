@@ -141,71 +141,40 @@ def run_10d(seed, config):
 
 
 def show_10d(rows):
-    learners = list(dict.fromkeys(row["learner"] for row in of_kind(rows, "arm")))
-    tables, claims = [], []
-    for learner in learners:
-        name = {"RF": "random forest", "NN": "network"}[learner]
-        tables.append(
-            scores_table(
-                rows,
-                f"Over-samplers before a {name}; mean and 95 % interval over seeds.",
-                PAPER_10D[learner],
-                learner=learner,
-            )
-        )
-        tables.append(
-            differences_table(
-                rows,
-                f"Paired differences with a {name} (* interval without zero).",
-                [*CASES_10D, "ScoreOverSampler"],
-                ("nothing", *BASELINES),
-                learner=learner,
-            )
-        )
+    tables = []
+    for learner, name in (("RF", "random forest"), ("NN", "network")):
+        if of_kind(rows, "arm", learner=learner):
+            caption = f"Over-samplers before a {name}; mean and 95 % interval over seeds."
+            tables.append(scores_table(rows, caption, PAPER_10D[learner], learner=learner))
+            caption = f"Paired differences with a {name} (* interval without zero)."
+            arms = [*CASES_10D, "ScoreOverSampler"]
+            tables.append(differences_table(rows, caption, arms, ("nothing", *BASELINES), learner=learner))
     tables.append(_baselines_table(rows, learner="RF"))
-    selected = of_kind(rows, "arm", learner="RF")
+    caption = "Mean confusion matrices with a forest; shade is the share of the true class."
+    figures = [
+        samples_figure(rows, "Original positives (black) and generated ones, first two columns, seed 0."),
+        confusion_figure(rows, caption, learner="RF"),
+    ]
+    return Section(_claims_10d(rows), tables, figures)
+
+
+def _claims_10d(rows):
+    claims, selected = [], of_kind(rows, "arm", learner="RF")
     for arm, low, high in (("nothing", 0.1, 0.35), ("SMOTE", 0.3, 0.5)):
         value = estimate(by_seed(selected, "f1", arm=arm).values())
-        claims.append(
-            Claim(
-                f"The simulation is in the paper's regime: forest F1 with {arm} between {low} and {high}.",
-                verdict_between(value, low, high),
-                f"F1 {value}",
-            )
-        )
+        text = f"The simulation is in the paper's regime: forest F1 with {arm} between {low} and {high}."
+        claims.append(Claim(text, verdict_between(value, low, high), f"F1 {value}"))
     for arm in CASES_10D:
         for metric in ("recall", "f1"):
-            for reference in ("SMOTE", "ADASYN", "noise .3", "noise 1"):
+            for reference in BASELINES:
                 own = "" if reference in ("SMOTE", "ADASYN") else " (a baseline that the paper lacks)"
                 text = f"{arm} has a higher {METRICS[metric]} than {reference} with a forest{own}."
                 claims.append(superiority_claim(rows, text, metric, arm, reference, learner="RF"))
-    claims.append(
-        superiority_claim(
-            rows,
-            "ScoreOverSampler has a higher average precision than SMOTE with a forest (ours, not the paper's).",
-            "average_precision",
-            "ScoreOverSampler",
-            "SMOTE",
-            learner="RF",
-        )
-    )
-    claims.append(
-        superiority_claim(
-            rows,
-            "ScoreOverSampler has a higher average precision than doing nothing with a forest (ours, not the paper's).",
-            "average_precision",
-            "ScoreOverSampler",
-            "nothing",
-            learner="RF",
-        )
-    )
-    figures = [
-        samples_figure(rows, "Original positives (black) and generated ones, first two columns, seed 0."),
-        confusion_figure(
-            rows, "Mean confusion matrices with a forest; shade is the share of the true class.", learner="RF"
-        ),
-    ]
-    return Section(claims, tables, figures)
+    for reference, name in (("SMOTE", "SMOTE"), ("nothing", "doing nothing")):
+        text = f"ScoreOverSampler has a higher average precision than {name} with a forest (ours, not the paper's)."
+        arms = ("ScoreOverSampler", reference)
+        claims.append(superiority_claim(rows, text, "average_precision", *arms, learner="RF"))
+    return claims
 
 
 def split_fraud(seed):
