@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import sys
+import time
 from typing import Annotated
 
 import typer
@@ -40,6 +41,11 @@ def _bar(console, quiet=False):
     """A progress bar on standard error, silent where that is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def _verbose(quiet):
+    """Whether training shows its bar: on a terminal, unless asked to be quiet."""
+    return int(not quiet and _console().is_terminal)
 
 
 def _working(what, quiet):
@@ -80,19 +86,20 @@ def resample(
     from scorefield import commands
     from scorefield.files import check_output, write_parts
 
+    begin = time.perf_counter()
     check_output(output, force=force)
     with _working(f"reading {data}", quiet):
         table = commands.read_labelled(data, target)
     chain = {"step_size": step_size, "chain_length": chain_length, "discard": discard}
-    with _working("learning and sampling", quiet):
-        result, before, after = commands.resample(
-            table, target, strategy=strategy, model=model, chain={k: v for k, v in chain.items() if v is not None},
-            seed=seed, mark=mark,
-        )  # fmt: skip
-    write_parts(output, [result])
+    result, before, after = commands.resample(
+        table, target, strategy=strategy, model=model, chain={k: v for k, v in chain.items() if v is not None},
+        seed=seed, mark=mark, verbose=_verbose(quiet),
+    )  # fmt: skip
+    with _working(f"writing {output}", quiet):
+        write_parts(output, [result])
     for label in before:
         _say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
-    _say(quiet, f"wrote {output}")
+    _say(quiet, f"wrote {output} after {time.perf_counter() - begin:.0f} s")
 
 
 @app.command()
@@ -107,8 +114,7 @@ def fit(data: Data, target: Target, output: Output, seed: Seed = 0, force: Force
     check_output(output, force=force, kinds=(".skops",))
     with _working(f"reading {data}", quiet):
         table = commands.read_labelled(data, target)
-    with _working("learning", quiet):
-        stored = commands.fit(table, target, seed=seed)
+    stored = commands.fit(table, target, seed=seed, verbose=_verbose(quiet))
     commands.save_model(output, stored)
     model = stored["model"]
     _say(quiet, f"learned {len(model.classes_)} classes from {len(table)} rows of {model.n_features_in_} columns")
@@ -132,8 +138,15 @@ def predict(
 
     check_output(output, force=force)
     stored = commands.load_model(model)
-    with _working(f"scoring {data}", quiet):
-        n = write_parts(output, (commands.scores(stored, part) for part in read_parts(data)))
+    with _bar(_console(), quiet) as bar:
+        task = bar.add_task("rows", total=None)
+
+        def scored():
+            for part in read_parts(data):
+                yield commands.scores(stored, part)
+                bar.advance(task, len(part))
+
+        n = write_parts(output, scored())
     _say(quiet, f"scored {n} rows\nwrote {output}")
 
 

@@ -79,7 +79,7 @@ def _strategy(text, labels):
         return text
 
 
-def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False):
+def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False, verbose=0):
     """The table with generated rows, and the counts of each label before and after."""
     if model not in ("auto", *MODELS):
         raise ValueError(f"Expected a model of auto, {', '.join(MODELS)}, got {model!r}.")
@@ -87,7 +87,8 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0
         raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
     X, y = table.drop(columns=[target]), table[target]
     sampler = Langevin(**{**NEAR, **chain}) if chain else None
-    over = ScoreOverSampler(_strategy(strategy, y.unique()), ScoreDensity(model=model), sampler, random_state=seed)
+    density = ScoreDensity(model=model, verbose=verbose)
+    over = ScoreOverSampler(_strategy(strategy, y.unique()), density, sampler, random_state=seed)
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # in one piece
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
@@ -97,7 +98,7 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0
     return result, before, after
 
 
-def fit(table, target, *, seed=0):
+def fit(table, target, *, seed=0, verbose=0):
     """A `ScoreClassifier` of a table of numbers, with what is needed to make such a table again."""
     X, y = table.drop(columns=[target]), table[target]
     text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
@@ -106,7 +107,7 @@ def fit(table, target, *, seed=0):
     if X.isna().to_numpy().any():
         empty = X.columns[X.isna().any()][0]
         raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
-    model = ScoreClassifier(random_state=seed).fit(X.astype(np.float64), y.to_numpy())
+    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(X.astype(np.float64), y.to_numpy())
     integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
     return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
 
