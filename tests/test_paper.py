@@ -229,7 +229,11 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SMALL)
+# The two that take half a minute are run by `make test-all`; `make demo` runs the first of them too.
+LONG = ("imbalanced-10d", "generative-10d")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SMALL])
 def test_an_experiment_runs_and_its_section_is_drawn_from_rows(name, tmp_path):
     experiment = EXPERIMENTS[name]
     config = {**experiment.config, **SMALL[name]}
