@@ -377,6 +377,8 @@ def test_near_copies_are_noticed_among_many_rows_and_columns(monkeypatch):
     found = {name: compare_tables(real, table) for name, table in (("copy", real), ("near", near), ("fresh", fresh))}
     assert found["copy"].copies == 1.0
     assert found["near"].copies == 0.0
+    whole = pd.DataFrame({"n": np.arange(40), "c": ["x", "y"] * 20})
+    assert compare_tables(whole, whole.astype({"n": float, "c": "category"})).copies == 1.0  # whatever the dtype
     assert "lie suspiciously close" in found["near"].sentences[-1]
     assert "not suspiciously close" in found["fresh"].sentences[-1]
 

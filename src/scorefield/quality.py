@@ -66,7 +66,8 @@ def _share_of_copies(real, synthetic):
     """Share of generated rows that are rows of the real table, to the last digit."""
     import pandas as pd
 
-    hashes = [pd.util.hash_pandas_object(table.astype(object), index=False) for table in (real, synthetic)]
+    kinds = {name: float if pd.api.types.is_numeric_dtype(real[name].dtype) else str for name in real.columns}
+    hashes = [pd.util.hash_pandas_object(table.astype(kinds), index=False) for table in (real, synthetic)]
     return float(hashes[1].isin(set(hashes[0])).mean())
 
 
