@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scorefield.paper import runs
-from scorefield.paper.experiment import Experiment, Section, compact, of_kind
-from scorefield.paper.page import write_report
-from scorefield.paper.registry import EXPERIMENTS
-from scorefield.paper.settings import classification_scores, divergence
-from scorefield.paper.statistics import (
+from scorefield.experiments import runs
+from scorefield.experiments.experiment import Experiment, Section, compact, of_kind
+from scorefield.experiments.page import write_report
+from scorefield.experiments.statistics import (
     FAILS,
     HOLDS,
     WITHIN_NOISE,
@@ -29,6 +27,8 @@ from scorefield.paper.statistics import (
     verdict_between,
     verdict_positive,
 )
+from scorefield.paper.registry import EXPERIMENTS, STUDY
+from scorefield.paper.settings import classification_scores, divergence
 
 matplotlib.use("Agg")
 COMMITTED = pathlib.Path(__file__).parents[1] / "results" / "paper"
@@ -298,7 +298,7 @@ def test_the_committed_summary_is_that_of_the_committed_rows(tmp_path):
     import shutil
 
     shutil.copytree(COMMITTED / "rows", tmp_path / "rows")
-    path, _ = write_report(list(EXPERIMENTS.values()), tmp_path)
+    path, _ = write_report(STUDY, list(EXPERIMENTS.values()), tmp_path)
     assert (tmp_path / "summary.md").read_text() == (COMMITTED / "summary.md").read_text()
     assert path.read_text().count("<img ") == sum(
         len(EXPERIMENTS[name].show(committed(name)).figures) for name in EXPERIMENTS

@@ -8,9 +8,9 @@ import subprocess
 import matplotlib
 import pytest
 
-from scorefield.paper import runs
-from scorefield.paper.page import write_report
-from scorefield.paper.registry import EXPERIMENTS
+from scorefield.experiments import runs
+from scorefield.experiments.page import write_report
+from scorefield.paper.registry import EXPERIMENTS, STUDY
 from scorefield.report import page, picture, table, tag
 
 matplotlib.use("Agg")
@@ -46,7 +46,7 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     chosen = [EXPERIMENTS[name] for name in ("gaussian-1d", "gaussian-2d", "logistic-1d", "linear-2d")]
     runs.run_all([(e, seed, e.settings(True)) for e in chosen for seed in range(e.quick_seeds)], folder)
-    return write_report(chosen, folder, quick=True)[0]
+    return write_report(STUDY, chosen, folder, quick=True)[0]
 
 
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")

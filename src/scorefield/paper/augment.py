@@ -9,12 +9,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from scorefield.datasets import GAUSSIANS, make_gaussians
+from scorefield.experiments.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
 from scorefield.features import ScoreFeatures
 from scorefield.labelling import LabellingClassifier
-from scorefield.paper.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.paper.recover import true_boundary
 from scorefield.paper.settings import VIEW_2D, exact_log_density, exact_score, paper_density, true_classes
-from scorefield.paper.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
 from scorefield.planes import grid_points
 from scorefield.plotting import COLOURS, BoundaryDisplay, SamplesDisplay, ScoreFieldDisplay
 from scorefield.samplers import Langevin

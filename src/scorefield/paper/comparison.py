@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from scorefield.paper.experiment import Claim, Figure, Table, of_kind
-from scorefield.paper.statistics import by_seed, estimate, paired, verdict_positive
+from scorefield.experiments.experiment import Claim, Figure, Table, of_kind
+from scorefield.experiments.statistics import by_seed, estimate, paired, verdict_positive
 
 METRICS = {
     "recall": "recall",

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield.density import ScoreDensity
+from scorefield.experiments.experiment import Experiment, Section, Table, of_kind
 from scorefield.fields import init_vector_field
 from scorefield.gaussian_theory import boundary_equation, boundary_roots_1d
 from scorefield.integration import path_gap
 from scorefield.objectives import Exact, mean_loss
-from scorefield.paper.experiment import Experiment, Section, Table, of_kind
 from scorefield.paper.settings import exact_log_density
 from scorefield.samplers import Langevin
 from scorefield.training import train

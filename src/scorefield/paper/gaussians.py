@@ -6,10 +6,10 @@ Fig:1D_normal_density_and_score_func and Fig:2D_normal_density_and_score_func.
 import jax
 import numpy as np
 
+from scorefield.experiments.experiment import Claim, Experiment, Figure, Section, compact, of_kind
+from scorefield.experiments.statistics import FAILS, HOLDS
 from scorefield.integration import path_gap
-from scorefield.paper.experiment import Claim, Experiment, Figure, Section, compact, of_kind
 from scorefield.paper.settings import exact_log_density, exact_score, true_classes
-from scorefield.paper.statistics import FAILS, HOLDS
 from scorefield.planes import grid_points
 from scorefield.plotting import COLOURS, DensityDisplay, ScoreFieldDisplay
 

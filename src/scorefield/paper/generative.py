@@ -12,6 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield.classifier import ScoreClassifier
 from scorefield.density import ScoreDensity
+from scorefield.experiments.experiment import Claim, Experiment, Section, Table, of_kind
+from scorefield.experiments.statistics import by_seed, estimate, verdict_between
 from scorefield.paper.comparison import (
     METRICS,
     arms_of,
@@ -20,10 +22,8 @@ from scorefield.paper.comparison import (
     scores_table,
     superiority_claim,
 )
-from scorefield.paper.experiment import Claim, Experiment, Section, Table, of_kind
 from scorefield.paper.imbalanced import split_10d, split_fraud
 from scorefield.paper.settings import classification_scores, paper_density
-from scorefield.paper.statistics import by_seed, estimate, verdict_between
 
 OURS, SEPARATE, LABEL_FREE = "ScoreClassifier", "ScoreDensity per class", "ScoreClassifier, label-free"
 PAPER_10D = {"paper, rate .01": (0.50, 0.44, 0.47), "paper, rate .05": (0.52, 0.39, 0.44)}

@@ -12,6 +12,8 @@ from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV,
 from sklearn.neural_network import MLPClassifier
 
 from scorefield.datasets import fetch_creditcard, make_imbalanced_10d
+from scorefield.experiments.experiment import Claim, Experiment, Section, compact, of_kind
+from scorefield.experiments.statistics import by_seed, estimate, verdict_between
 from scorefield.oversampling import ScoreOverSampler
 from scorefield.paper.comparison import (
     METRICS,
@@ -21,9 +23,7 @@ from scorefield.paper.comparison import (
     scores_table,
     superiority_claim,
 )
-from scorefield.paper.experiment import Claim, Experiment, Section, compact, of_kind
 from scorefield.paper.settings import classification_scores, paper_density
-from scorefield.paper.statistics import by_seed, estimate, verdict_between
 from scorefield.prior_correction import PriorCorrectedClassifier
 from scorefield.samplers import Langevin
 

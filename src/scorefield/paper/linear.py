@@ -8,10 +8,10 @@ import numpy as np
 from scorefield.classifier import ScoreClassifier
 from scorefield.datasets import GAUSSIANS, make_gaussians
 from scorefield.density import ScoreDensity
-from scorefield.paper.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.statistics import FAILS, HOLDS, by_seed, estimate, seed_means, verdict_between
 from scorefield.paper.recover import true_boundary
 from scorefield.paper.settings import VIEW_2D, divergence, exact_log_density, true_classes
-from scorefield.paper.statistics import FAILS, HOLDS, by_seed, estimate, seed_means, verdict_between
 from scorefield.planes import grid_points
 from scorefield.plotting import COLOURS, DensityDisplay
 from scorefield.posterior import find_boundary

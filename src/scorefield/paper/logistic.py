@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from scorefield.datasets import make_gaussians
-from scorefield.paper.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.statistics import FAILS, HOLDS, estimate, verdict_between
 from scorefield.paper.settings import VIEW_2D
-from scorefield.paper.statistics import FAILS, HOLDS, estimate, verdict_between
 from scorefield.planes import grid_points
 from scorefield.plotting import COLOURS, DensityDisplay, ScoreFieldDisplay, new_axes
 from scorefield.posterior import find_boundary, posterior_gradient, posterior_score

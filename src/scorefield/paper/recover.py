@@ -9,10 +9,10 @@ from scorefield._tree import from_plain
 from scorefield.classifier import ScoreClassifier
 from scorefield.datasets import make_gaussians
 from scorefield.density import ScoreDensity
+from scorefield.experiments.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
+from scorefield.experiments.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
 from scorefield.integration import line_integral, path_gap
-from scorefield.paper.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.paper.settings import VIEW_2D, divergence, exact_log_density, paper_density, true_classes
-from scorefield.paper.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
 from scorefield.planes import grid_points
 from scorefield.plotting import COLOURS, DensityDisplay, new_axes
 from scorefield.posterior import find_boundary

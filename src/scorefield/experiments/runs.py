@@ -96,11 +96,9 @@ def _attempt(experiment, seed, config, folder):
     return None
 
 
-def _attempt_named(task):
-    from scorefield.paper.registry import EXPERIMENTS
-
-    index, name, seed, config, folder = task
-    return index, _attempt(EXPERIMENTS[name], seed, config, folder)
+def _attempt_numbered(task):
+    index, experiment, seed, config, folder = task
+    return index, _attempt(experiment, seed, config, folder)
 
 
 def run_all(tasks, folder, *, jobs=1, finished=None):
@@ -128,10 +126,10 @@ def _attempts(tasks, folder, jobs):
         for experiment, seed, config in tasks:
             yield (experiment, seed, config), _attempt(experiment, seed, config, folder)
         return
-    named = [(i, e.name, seed, config, folder) for i, (e, seed, config) in enumerate(tasks)]
+    numbered = [(i, *task, folder) for i, task in enumerate(tasks)]
     # Fresh processes: jax's threads do not survive a fork. Leaving the block ends them at once.
     with _one_thread_each(), multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for index, failure in pool.imap_unordered(_attempt_named, named):
+        for index, failure in pool.imap_unordered(_attempt_numbered, numbered):
             yield tasks[index], failure
 
 

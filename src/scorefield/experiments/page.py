@@ -1,19 +1,22 @@
-"""The report of a reproduction: one HTML page and a text summary, both drawn from rows alone."""
+"""The report of a study: one HTML page and a text summary, both drawn from rows alone."""
 
 from collections import Counter
+from typing import NamedTuple
 
+from scorefield.experiments.runs import read_rows
+from scorefield.experiments.statistics import FAILS, HOLDS, WITHIN_NOISE
 from scorefield.files import write_whole
-from scorefield.paper.runs import read_rows
-from scorefield.paper.statistics import FAILS, HOLDS, WITHIN_NOISE
 from scorefield.report import Raw, page, picture, table, tag
 
-TITLE = "Classification via score-based generative modelling, reproduced"
 MARKS = {HOLDS: ("good", "✓"), WITHIN_NOISE: ("noise", "≈"), FAILS: ("bad", "✗")}
-INTRODUCTION = (
-    "Every experiment of Huang (2022), run again by scorefield. Means come with 95 % intervals over seeds. A claim "
-    "holds where its whole interval agrees with it, holds within noise where only the mean does (a single seed can say "
-    "no more of a difference), and does not hold otherwise. Claims marked as ours are not the paper's."
-)
+
+
+class Study(NamedTuple):
+    """What the page says of a group of experiments: its title, how to read it, and the command that makes it."""
+
+    title: str
+    introduction: str
+    command: str
 
 
 def collect(experiments, folder, *, seeds, quick):
@@ -54,7 +57,7 @@ def _section(experiment, headers, section):
     return tag("section", *parts)
 
 
-def write_report(experiments, folder, *, seeds=None, quick=False):
+def write_report(study, experiments, folder, *, seeds=None, quick=False):
     """Write index.html and summary.md from the rows in a folder; returns the page's path and the verdict counts."""
     found = collect(experiments, folder, seeds=seeds, quick=quick)
     sections = [(experiment, headers, experiment.show(rows)) for experiment, headers, rows in found]
@@ -70,15 +73,15 @@ def write_report(experiments, folder, *, seeds=None, quick=False):
     total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS)
     mode = "A quick run: few seeds, so little is certain. " if quick else ""
     body = [
-        tag("h1", TITLE),
-        tag("p", mode + INTRODUCTION),
+        tag("h1", study.title),
+        tag("p", mode + study.introduction),
         tag("p", tag("b", f"Claims: {total}.")),
         table("Experiments", ["experiment", "seeds", *MARKS], overview),
         *(_section(*parts) for parts in sections),
     ]
     path = folder / "index.html"
-    write_whole(path, page(TITLE, [Raw(part) for part in body]))
-    write_whole(folder / "summary.md", summary(sections, total, quick))
+    write_whole(path, page(study.title, [Raw(part) for part in body]))
+    write_whole(folder / "summary.md", summary(study, sections, total, quick))
     return path, counts
 
 
@@ -87,16 +90,16 @@ def _markdown_table(columns, rows):
     return [*lines, *("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)]
 
 
-def summary(sections, total, quick):
+def summary(study, sections, total, quick):
     """The report's claims and tables as Markdown."""
     names = " ".join(experiment.name for experiment, _, _ in sections)
-    command = f"scorefield reproduce {names}" + (" --quick" if quick else "")
+    command = f"{study.command} {names}" + (" --quick" if quick else "")
     lines = [
-        f"# {TITLE}",
+        f"# {study.title}",
         "",
         f"`{command}` wrote this file from its rows.",
         "",
-        INTRODUCTION,
+        study.introduction,
         "",
         f"Claims: {total}.",
         "",
