@@ -22,15 +22,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
 from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
 from scorefield.decisions import check_costs, decide, expected_costs
-from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
+from scorefield.density import MAX_START_ROWS, ScoreDensity
 from scorefield.fields import fit_gaussian
-from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, init_joint
+from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, init_joint
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
 from scorefield.training import train_many
 
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 HELD_OUT = 0.2
+JOINT_PATIENCE = 5  # chunks: the labels' held-out loss turns early and does not come back
 
 
 @pytree
@@ -55,6 +56,24 @@ class SeparateInUnits:
 
     def __call__(self, x):
         return jnp.stack([function(x) for function in self.functions]) + self.shifts
+
+
+def member_parts(rng, labels, n_members):
+    """(rows to train on, rows to stop by) of each member: stratified folds, so that all rows train most members."""
+    n_folds = min(max(n_members, 5), 10)
+    parts = []
+    for member in range(n_members):
+        if member % n_folds == 0:
+            fold = np.empty(len(labels), int)
+            for label in np.unique(labels):
+                own = np.flatnonzero(labels == label)
+                fold[own] = (rng.permutation(len(own)) + rng.integers(n_folds)) % n_folds
+        held = fold == member % n_folds
+        for label, count in enumerate(np.bincount(labels)):
+            if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
+                held[rng.choice(np.flatnonzero(labels == label))] = True
+        parts.append((np.flatnonzero(~held), np.flatnonzero(held)) if held.any() else (np.arange(len(labels)),) * 2)
+    return parts
 
 
 class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -123,7 +142,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self,
         density="joint",
         label_weight=1.0,
-        n_members=4,
+        n_members=8,
         priors=None,
         costs=None,
         margin=0.0,
@@ -196,13 +215,16 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         base = fit_gaussian(rows, noise=self.noise)
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
-        members = [init_joint(k, base, n_classes, hidden=tuple(self.hidden)) for k in keys]
+        members = [init_joint(k, base, rows, n_classes, hidden=tuple(self.hidden)) for k in keys]
         weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)
+        table = (rows, labels.astype(np.int32))
+        parts = member_parts(host_rng(key, 15), labels, self.n_members)
+        kept, held = ([tuple(leaf[part[i]] for leaf in table) for part in parts] for i in (0, 1))
         fits = train_many(
-            key, members, [(rows, labels.astype(np.int32))] * self.n_members, objective,
-            max_steps=self.max_steps, patience=PATIENCE, validation_fraction=HELD_OUT, callback=report,
+            key, members, kept, objective, held_out=held, max_steps=self.max_steps, patience=JOINT_PATIENCE,
+            held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]

@@ -208,6 +208,7 @@ def train_many(
     max_steps: int = 3000,
     validation_fraction: float = 0.2,
     held_out: Sequence[Any] | None = None,
+    held_out_objective: Any = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> list[Trained]:
@@ -215,7 +216,8 @@ def train_many(
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
     counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
-    return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`.
+    return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`, and
+    `held_out_objective` that of the objective on them.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
@@ -223,6 +225,7 @@ def train_many(
     data = _prepare(key, tables, held_out, validation_fraction)
     rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
     state = _initial_state(stack(list(models)))
+    judge = objective if held_out_objective is None else held_out_objective
 
     best, best_loss = state.average, np.full(len(models), np.inf)
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
@@ -232,7 +235,7 @@ def train_many(
         batches = _draw_batches(draw_key, data.rows, data.lengths,
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
-        held_loss = _held_out_loss(key, state.average, objective, data.held_out, data.weights)
+        held_loss = _held_out_loss(key, state.average, judge, data.held_out, data.weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
