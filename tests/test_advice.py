@@ -2,47 +2,106 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import advise
-from scorefield.advice import _interval
+from scorefield.advice import CODE, NOISE, NOTHING, OURS, OURS_TUNED, THRESHOLD, _code, _verdict
 
 
-def test_pure_noise_has_no_remedy():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(max_depth=3, random_state=0), LogisticRegression()])
+def test_pure_noise_has_no_remedy(model, seed):
+    """A tuned threshold has a higher F1 even there: it calls every row rare. That is no reason to use it."""
+    rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(400, 3)), np.repeat(["no", "yes"], [340, 60])
-    advice = advise(X, y, DecisionTreeClassifier(max_depth=3, random_state=0), minutes=0)
-    assert not advice.verdict.startswith("Over-sample with score")
+    advice = advise(X, y, model, minutes=0)
+    assert advice.verdict.startswith("No difference")
+    assert advice.winner == NOTHING
     assert advice.n_splits == 5
-    assert {row["remedy"] for row in advice.table} >= {"nothing", "class weights", "tuned threshold", "SMOTE"}
-    assert "tuned threshold" in str(advice)
+    assert {row["remedy"] for row in advice.table} >= {NOTHING, "class weights", THRESHOLD, "SMOTE", OURS}
+    rows = {row["remedy"]: row for row in advice.table}
+    assert rows[THRESHOLD]["f1"] > rows[NOTHING]["f1"]  # the trap is there
 
 
 def test_separable_classes_leave_nothing_to_gain():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-10, 1, (200, 2)), rng.normal(10, 1, (40, 2))])
     advice = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=0)
-    assert advice.verdict.startswith("No difference")
-    assert advice.winner == "nothing"
-    assert advice.code == "model = LogisticRegression()"
+    assert advice.verdict.startswith("No difference: do nothing")
+    assert advice.winner == NOTHING
 
 
 def test_a_weak_learner_is_helped_by_something():
     """Logistic regression at one half hardly predicts the rare class: a remedy raises F1, and the advice says so."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (4000, 2)), rng.normal(1.0, 1, (300, 2))])
-    advice = advise(X, np.repeat([0, 1], [4000, 300]), LogisticRegression(), minutes=0)
-    assert advice.winner != "nothing"
+    advice = advise(X, np.repeat([0, 1], [4000, 300]), LogisticRegression(), minutes=1)
+    assert advice.winner != NOTHING
     assert "raises F1" in advice.verdict
     rows = {row["remedy"]: row for row in advice.table}
     assert rows[advice.winner]["low"] > 0
 
 
-def test_interval_covers_and_excludes():
+class ThirdOfRows(DecisionTreeClassifier):
+    """A learner that a threshold and weights cannot help, but more rows of the rare class can: it drops lone leaves."""
+
+    def predict_proba(self, X, check_input=True):
+        return np.round(super().predict_proba(X, check_input))
+
+
+def test_over_sampling_wins_where_it_should():
+    """Rare rows fill a disc in a sea of common ones; leaves of fewer than 40 rows are too coarse for 30 of them."""
     rng = np.random.default_rng(0)
-    assert _interval(rng.normal(0, 1, 10))[1] < 0 < _interval(rng.normal(0, 1, 10))[2]
-    assert _interval(rng.normal(5, 1, 10))[1] > 0
+    common = rng.uniform(-3, 3, (3000, 2))
+    common = common[np.linalg.norm(common, axis=1) > 1]
+    angle, radius = rng.uniform(0, 2 * np.pi, 30), 0.8 * np.sqrt(rng.uniform(size=30))
+    rare = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    X, y = np.concatenate([common, rare]), np.repeat([0, 1], [len(common), 30])
+    advice = advise(X, y, ThirdOfRows(min_samples_leaf=40, random_state=0), minutes=0)
+    assert advice.verdict.startswith("Over-sample with")
+    assert "SMOTE" in advice.winner or advice.winner in (OURS, NOISE)
+
+
+def test_verdict_needs_more_than_the_best_of_many():
+    """The largest of several equal remedies is above zero by chance; its widened interval is not."""
+    rng = np.random.default_rng(0)
+    wrong = plain = 0
+    for _ in range(300):
+        scores = {name: 0.5 + 0.02 * rng.normal(size=(10, 5)) for name in CODE}
+        winner, _ = _verdict(scores, np.full(10, 0.1))
+        wrong += winner != NOTHING
+        best = max(scores, key=lambda name: scores[name][:, 0].mean())
+        gaps = scores[best][:, 0] - scores[NOTHING][:, 0]
+        plain += best != NOTHING and gaps.mean() > 2.26 * gaps.std(ddof=1) / np.sqrt(10)
+    assert wrong / 300 < 0.05
+    assert plain / 300 > 0.1  # the control: uncorrected intervals of the best remedy are fooled
+
+
+@pytest.mark.parametrize("winner", list(CODE))
+@pytest.mark.parametrize("estimator", [LogisticRegression(C=0.5), RandomForestClassifier(5, random_state=0)])
+def test_code_runs_as_given(winner, estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.repeat([0, 1], [100, 20])
+    names = {}
+    exec(_code(winner, estimator, y), names)
+    model = names["model"]
+    if winner not in (OURS, OURS_TUNED):
+        assert model.fit(X, y).predict_proba(X).shape == (120, 2)
+
+
+def test_large_tables_are_thinned_and_pages_written(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    y = (X[:, 0] + rng.normal(size=len(X)) > 2.3).astype(int)
+    advice = advise(X, y, LogisticRegression(), minutes=0)
+    assert advice.n_rows < 20_000
+    assert "of 20000 rows" in advice.verdict
+    advice.write_page(tmp_path / "advice.html")
+    text = (tmp_path / "advice.html").read_text()
+    assert "data:image/png" in text
+    assert THRESHOLD in text
 
 
 def test_bad_tables():

@@ -17,7 +17,10 @@ LAYERS = {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
         "posterior", "datasets",
     },
-    3: {"__main__", "advice", "cli", "commands", "files", "paper", "planes", "plotting", "quality", "report"},
+    3: {
+        "__main__", "advice", "benchmark", "cli", "commands", "experiments", "files", "paper", "planes", "plotting",
+        "quality", "report",
+    },
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
 

@@ -1,4 +1,4 @@
-"""advise: is over-sampling worth it on this table? Remedies compared by cross-validation, with intervals.
+"""advise: is over-sampling worth it on this table? Remedies compared by nested cross-validation, with intervals.
 
 The paper compares over-samplers with each other; here doing nothing, class weights and a tuned threshold compete too.
 """
@@ -9,31 +9,44 @@ import time
 import numpy as np
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
-from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import average_precision_score, brier_score_loss, f1_score
-from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV
+from sklearn.metrics import average_precision_score, brier_score_loss, precision_recall_fscore_support
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold, TunedThresholdClassifierCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
+from scorefield.benchmark.folds import same_rows, thin
+from scorefield.benchmark.ranks import EQUIVALENT, corrected_interval
+from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, weighted
 from scorefield.oversampling import ScoreOverSampler
 
-N_FOLDS = 5
-OVER_SAMPLERS = ("random with noise", "SMOTE", "score over-sampling")
-METRICS = ("f1", "average_precision", "brier")
+N_FOLDS, INNER_FOLDS = 5, 3
+NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
+OURS_TUNED = "score over-sampling, tuned"
+OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
+RATIOS = (0.25, 0.5, 1.0)
+TUNING_MINUTES = 10.0  # from here on there is time to choose the ratio by an inner cross-validation
+MIN_ROWS = 500  # below which a table is not thinned to fit the time
+MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
+PIPELINE = "from imblearn.pipeline import make_pipeline\n"
 CODE = {
-    "nothing": "model = {estimator}",
-    "class weights": "model = {estimator}.set_params(class_weight='balanced')",
-    "tuned threshold": "from sklearn.model_selection import TunedThresholdClassifierCV\n"
+    NOTHING: "model = {estimator}",
+    WEIGHTS: "model = {weighted}",
+    THRESHOLD: "from sklearn.model_selection import TunedThresholdClassifierCV\n"
     "model = TunedThresholdClassifierCV({estimator}, scoring='f1')",
-    "random with noise": "from imblearn.over_sampling import RandomOverSampler\n"
-    "from imblearn.pipeline import make_pipeline\n"
-    "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
-    "SMOTE": "from imblearn.over_sampling import SMOTE\nfrom imblearn.pipeline import make_pipeline\n"
-    "model = make_pipeline(SMOTE(), {estimator})",
-    "score over-sampling": "from imblearn.pipeline import make_pipeline\nfrom scorefield import ScoreOverSampler\n"
-    "model = make_pipeline(ScoreOverSampler(), {estimator})",
+    NOISE: "from imblearn.over_sampling import RandomOverSampler\n"
+    + PIPELINE
+    + "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
+    INTERPOLATED: "from imblearn.over_sampling import SMOTE\n"
+    + PIPELINE
+    + "model = make_pipeline(SMOTE(), {estimator})",
+    OURS: PIPELINE + "from scorefield import ScoreOverSampler\nmodel = make_pipeline(ScoreOverSampler(), {estimator})",
+    OURS_TUNED: PIPELINE
+    + "from scorefield import ScoreOverSampler\n"
+    + "from sklearn.model_selection import GridSearchCV\n"
+    + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
+    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring='average_precision')",
 }
 
 
@@ -46,74 +59,182 @@ class Advice:
     winner: str
     code: str
     n_splits: int
+    n_rows: int
 
     def __str__(self):
-        lines = [f"{'':<20}{'F1':>8}{'AP':>8}{'Brier':>8}{'F1 less nothing':>26}"]
+        lines = [f"{'':<27}{'F1':>7}{'recall':>8}{'precision':>11}{'AP':>7}{'Brier':>8}{'F1 less nothing':>25}"]
         for row in self.table:
             interval = f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
             lines.append(
-                f"{row['remedy']:<20}{row['f1']:>8.3f}{row['average_precision']:>8.3f}{row['brier']:>8.3f}{interval:>26}"
+                f"{row['remedy']:<27}{row['f1']:>7.3f}{row['recall']:>8.3f}{row['precision']:>11.3f}"
+                f"{row['average_precision']:>7.3f}{row['brier']:>8.3f}{interval:>25}"
             )
-        return "\n".join([self.verdict, *lines, f"({self.n_splits} train-test splits)"])
+        return "\n".join([self.verdict, *lines, f"({self.n_splits} train-test splits of {self.n_rows} rows)"])
+
+    def plot(self, axes=None):
+        """Draw F1, average precision and Brier score of every remedy; returns the figure."""
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            _, axes = plt.subplots(1, 3, figsize=(11, 0.6 + 0.45 * len(self.table)), sharey=True, layout="constrained")
+        names = [row["remedy"] for row in self.table]
+        for ax, (measure, title) in zip(
+            axes, {"f1": "F1", "average_precision": "average precision", "brier": "Brier (less is better)"}.items(),
+            strict=True,
+        ):  # fmt: skip
+            for place, row in enumerate(self.table):
+                colour = "#D55E00" if row["remedy"] == self.winner else "#0072B2"
+                ax.plot(row["values"][measure], np.full(self.n_splits, place), "|", color=colour, alpha=0.5)
+                ax.plot(row[measure], place, "o", color=colour)
+            ax.set(title=title, yticks=range(len(names)), yticklabels=names)
+        axes[0].invert_yaxis()
+        return axes[0].figure
+
+    def write_page(self, path):
+        """Write a self-contained page: the verdict, the table, the plot and the code."""
+        from scorefield.files import write_whole
+        from scorefield.report import page, picture, table, tag
+
+        cells = [
+            [row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES),
+             f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"]
+            for row in self.table
+        ]  # fmt: skip
+        body = [
+            tag("h1", "Is over-sampling worth it here?"),
+            tag("p", tag("b", self.verdict)),
+            table("Means over test parts, and the gain in F1 over doing nothing with its interval.",
+                  ["remedy", "F1", "recall", "precision", "average precision", "Brier", "gain"], cells),
+            picture(self.plot(), "Ticks are test parts, dots their means; the advised remedy is orange."),
+            tag("p", f"{self.n_splits} train-test splits of {self.n_rows} rows. Code for {self.winner}:"),
+            tag("pre", self.code),
+        ]  # fmt: skip
+        write_whole(path, page("Is over-sampling worth it here?", body))
 
 
-def _remedies(estimator, n_minor, seed):
+def _remedies(estimator, y, seed, tuned):
     """Remedy to model; SMOTE only where every training part has rows enough for a neighbour."""
-    remedies = {"nothing": clone(estimator)}
-    if "class_weight" in estimator.get_params():
-        remedies["class weights"] = clone(estimator).set_params(class_weight="balanced")
-    inner = StratifiedKFold(3, shuffle=True, random_state=seed)
-    remedies["tuned threshold"] = TunedThresholdClassifierCV(clone(estimator), scoring="f1", cv=inner)
-    remedies["random with noise"] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    neighbors = min(5, n_minor - n_minor // N_FOLDS - 2)
+    inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
+    remedies = {NOTHING: clone(estimator)}
+    heavier = weighted(estimator, y)
+    if heavier is not None:
+        remedies[WEIGHTS] = heavier
+    remedies[THRESHOLD] = TunedThresholdClassifierCV(clone(estimator), scoring="f1", cv=inner)
+    remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
+    neighbors = min(5, int(y.sum()) - 2)
     if neighbors >= 1:
-        remedies["SMOTE"] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
-    remedies["score over-sampling"] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
+        remedies[INTERPOLATED] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
+    remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
+    ratios = _ratios(y)
+    if tuned and ratios:
+        grid = {"scoreoversampler__sampling_strategy": ratios}
+        remedies[OURS_TUNED] = GridSearchCV(clone(remedies[OURS]), grid, scoring="average_precision", cv=inner)
     return remedies
 
 
-def _scores(model, X, y, X_test, y_test):
+def _ratios(y):
+    """The ratios that any inner part can be brought to: those well above its own."""
+    return [ratio for ratio in RATIOS if ratio > 1.2 * np.sum(y == 1) / np.sum(y == 0)]
+
+
+def _measures(model, X, y, X_test, y_test):
     model.fit(X, y)
     proba = model.predict_proba(X_test)[:, 1]
-    return (
-        f1_score(y_test, model.predict(X_test), zero_division=0),
-        average_precision_score(y_test, proba),
-        brier_score_loss(y_test, proba),
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        y_test, model.predict(X_test), average="binary", zero_division=0
     )
+    return f1, recall, precision, average_precision_score(y_test, proba), brier_score_loss(y_test, proba)
 
 
-def _interval(differences):
-    """Mean and 95 % interval of differences over overlapping training parts (Nadeau & Bengio 2003)."""
-    n = len(differences)
-    error = np.sqrt((1 / n + 1 / (N_FOLDS - 1)) * np.var(differences, ddof=1))
-    reach = student.ppf(0.975, n - 1) * error
-    mean = float(np.mean(differences))
-    return mean, mean - reach, mean + reach
+def _gap(first, second, n_comparisons):
+    """The corrected interval of a difference, wide enough for all comparisons together."""
+    return corrected_interval(first - second, 1 / (N_FOLDS - 1), confidence=1 - 0.05 / n_comparisons)
 
 
-def _verdict(f1):
-    """The remedy to use and a sentence; an over-sampler must beat the best remedy that does not over-sample."""
+def _words(gap):
+    return f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
+
+
+def _verdict(scores, trivial):
+    """The remedy to use and a sentence. `trivial` is the F1 of calling every row rare.
+
+    An over-sampler must surely beat the best remedy that does not over-sample, and that one doing nothing; which is
+    best is found on the same splits, so intervals are widened for the number of remedies.
+    """
+    f1 = {name: values[:, 0] for name, values in scores.items()}
+    brier = {name: values[:, 4].mean() for name, values in scores.items()}
     means = {name: values.mean() for name, values in f1.items()}
     simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=means.get)
-    best = max((name for name in f1 if name in OVER_SAMPLERS), key=means.get)
-    gain, low, high = _interval(f1[best] - f1[simple])
-    if low > 0:
-        return best, f"Over-sample with {best}: it raises F1 by {gain:.3f} [{low:.3f}, {high:.3f}] over {simple}."
-    found = f"{best}, the best over-sampler, changes F1 by {gain:+.3f} [{low:+.3f}, {high:+.3f}] against {simple}"
-    if simple == "nothing":
-        return simple, f"No difference: do nothing. {found}."
-    gain, low, high = _interval(f1[simple] - f1["nothing"])
-    if low > 0:
-        return simple, f"Do not over-sample: {simple} raises F1 by {gain:.3f} [{low:.3f}, {high:.3f}]; {found}."
-    return "nothing", f"No difference: do nothing. No remedy is certain to raise F1; {found}."
+    over = max((name for name in f1 if name in OVER_SAMPLERS), key=means.get)
+    best = max(f1, key=means.get)
+    n = len(f1)
+    skill = _gap(f1[best], trivial, n)
+    if not skill.low > 0:
+        return NOTHING, (
+            f"No difference: no remedy surely beats calling every row rare (F1 {trivial.mean():.3f}); the best, "
+            f"{best}, changes it by {_words(skill)}."
+        )
+    gap = _gap(f1[over], f1[simple], n)
+    if gap.low > 0 and gap.mean > EQUIVALENT:
+        recall, precision = (float((scores[over][:, i] - scores[simple][:, i]).mean()) for i in (1, 2))
+        return over, (
+            f"Over-sample with {over}: it raises F1 by {_words(gap)} over {simple} (recall {recall:+.2f}, precision "
+            f"{precision:+.2f})."
+        )
+    found = f"{over}, the best over-sampler, changes F1 by {_words(gap)} against {simple}"
+    if simple != NOTHING:
+        gain = _gap(f1[simple], f1[NOTHING], n)
+        if gain.low > 0 and gain.mean > EQUIVALENT:
+            calibrated = " and is better calibrated" if brier[simple] < brier[over] else ""
+            return simple, (
+                f"Do not over-sample: {simple} raises F1 by {_words(gain)} over doing nothing{calibrated} "
+                f"(Brier {brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
+            )
+    return NOTHING, f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}."
+
+
+def _import_of(estimator):
+    """The import of an estimator's class from the first public module that has it."""
+    module = ".".join(part for part in type(estimator).__module__.split(".") if not part.startswith("_"))
+    return f"from {module} import {type(estimator).__name__}\n"
+
+
+def _code(winner, estimator, y):
+    heavier = weighted(estimator, y)
+    parts = {"estimator": repr(estimator), "weighted": repr(heavier), "ratios": _ratios(y)}
+    return _import_of(estimator) + CODE[winner].format(**parts)
+
+
+def _fitting_rows(X, y, estimator, minutes, random_state):
+    """Indices of as many rows as one round of all remedies has time for: all, or a thinned table."""
+    begin = time.monotonic()
+    rng = np.random.default_rng(random_state)
+    index = thin(np.arange(len(y)), y, 5000, rng)
+    clone(estimator).fit(X[index], y[index])
+    # Over-sampling doubles the rows; an inner search costs three fits more: about 15 fits a fold, twice as long each.
+    seconds = 2 * 15 * N_FOLDS * (time.monotonic() - begin) * len(y) / len(index)
+    share = 60 * minutes / seconds if seconds > 0 else 1.0
+    return thin(np.arange(len(y)), y, max(int(share * len(y)), MIN_ROWS, 2 * N_FOLDS), rng)
+
+
+def _check(X, y):
+    X, y = check_X_y(X, y)
+    if type_of_target(y) != "binary":
+        raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
+    values, counts = np.unique(y, return_counts=True)
+    if counts.min() < N_FOLDS:
+        raise ValueError(f"Expected at least {N_FOLDS} rows of each class, got {counts.min()}; collect more.")
+    return X, (y == values[np.argmin(counts)]).astype(int)
 
 
 def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     """Compare remedies for imbalance on a table and say whether over-sampling is worth it.
 
-    Stratified five-fold cross-validation, repeated while the time lasts; everything is fitted on training parts only.
-    Remedies: nothing, class weights, a tuned threshold, random over-sampling with noise, SMOTE, score over-sampling.
-    An over-sampler is advised only if its gain in F1 over the best other remedy has a 95 % interval above zero.
+    Stratified five-fold cross-validation with equal rows in one fold, repeated while the time lasts; thresholds and
+    ratios are tuned by an inner cross-validation of the training part. Remedies: nothing, class weights, a tuned
+    threshold, random over-sampling with noise, SMOTE, score over-sampling, and with ten minutes or more score
+    over-sampling with a tuned ratio. An over-sampler is advised only where its gain in F1 over the best other remedy
+    has an interval above zero, widened for the number of remedies that were compared.
 
     Parameters
     ----------
@@ -124,13 +245,15 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     estimator : None or classifier with ``predict_proba``
         None is a random forest.
     minutes : float
-        Time after which no further repetition is begun; the first is always finished.
+        Time after which no further repetition is begun; the first is always finished, and a table that is too large
+        for that is thinned, to no less than 500 rows.
     random_state : int
 
     Returns
     -------
     Advice
-        ``verdict``, ``table`` (means and the interval of the gain over nothing), ``winner``, ``code``, ``n_splits``.
+        ``verdict``, ``table`` (means, and the interval of the gain over nothing), ``winner``, ``code`` (ready to run),
+        ``n_splits``, ``n_rows``; ``plot()`` draws it, ``write_page(path)`` writes a page.
 
     Examples
     --------
@@ -139,32 +262,37 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     >>> from scorefield import advise
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(200, 2)), np.repeat([0, 1], [170, 30])
-    >>> advise(X, y, LogisticRegression(), minutes=0).n_splits
-    5
+    >>> advice = advise(X, y, LogisticRegression(), minutes=0)
+    >>> advice.winner, advice.n_splits
+    ('nothing', 5)
     """
-    X, y = check_X_y(X, y)
-    if type_of_target(y) != "binary":
-        raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
-    values, counts = np.unique(y, return_counts=True)
-    y = (y == values[np.argmin(counts)]).astype(int)
-    if counts.min() < N_FOLDS:
-        raise ValueError(f"Expected at least {N_FOLDS} rows of each class, got {counts.min()}; collect more.")
+    X, y = _check(X, y)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
-    begin, results = time.monotonic(), {}
+    n_given = len(y)
+    index = _fitting_rows(X, y, estimator, minutes, random_state)
+    X, y = X[index], y[index]
+    groups, begin, results, trivial = same_rows(X), time.monotonic(), {}, []
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
             break  # another repetition would outlast the budget
         seed = random_state + repetition
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-        for kept, held in folds.split(X, y):
-            for name, model in _remedies(estimator, counts.min(), seed).items():
-                results.setdefault(name, []).append(_scores(model, X[kept], y[kept], X[held], y[held]))
+        folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed)
+        for kept, held in folds.split(X, y, groups):
+            for name, model in _remedies(estimator, y[kept], seed, minutes >= TUNING_MINUTES).items():
+                results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
+            trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
     scores = {name: np.array(rows) for name, rows in results.items()}
-    winner, verdict = _verdict({name: rows[:, 0] for name, rows in scores.items()})
+    winner, verdict = _verdict(scores, np.array(trivial))
+    if len(y) < n_given:
+        verdict += f" (Found on {len(y)} of {n_given} rows: more would have taken longer than the minutes given.)"
+    return Advice(verdict, _table(scores), winner, _code(winner, estimator, y), len(trivial), len(y))
+
+
+def _table(scores):
     table = []
     for name, rows in scores.items():
-        gain, low, high = _interval(rows[:, 0] - scores["nothing"][:, 0]) if name != "nothing" else (0.0, 0.0, 0.0)
-        means = dict(zip(METRICS, rows.mean(axis=0).tolist(), strict=True))
-        table.append({"remedy": name, **means, "gain": gain, "low": low, "high": high})
-    code = CODE[winner].format(estimator=repr(estimator))
-    return Advice(verdict, table, winner, code, len(scores["nothing"]))
+        gap = _gap(rows[:, 0], scores[NOTHING][:, 0], len(scores))
+        means = dict(zip(MEASURES, rows.mean(axis=0).tolist(), strict=True))
+        values = dict(zip(MEASURES, rows.T.tolist(), strict=True))
+        table.append({"remedy": name, **means, "gain": gap.mean, "low": gap.low, "high": gap.high, "values": values})
+    return table

@@ -211,6 +211,36 @@ def quality(
 
 
 @app.command()
+def advise(
+    data: Data,
+    target: Target,
+    minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more of it narrows the intervals.")] = 2.0,
+    learner: Annotated[str, typer.Option(help="forest, logistic, neighbours, network or boosting.")] = "forest",
+    html: Annotated[pathlib.Path | None, typer.Option(help="Write a page with a plot.")] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Tell whether over-sampling is worth it on a table: remedies compared on it, and code for the best.
+
+    Example: [b]scorefield advise data.csv --target fraud --html advice.html[/b]
+    """
+    from scorefield import commands
+    from scorefield.files import check_output
+
+    if html is not None:
+        check_output(html, force=force, kinds=(".html",))
+    table = commands.read_labelled(data, target)
+    with _working(f"comparing remedies, about {minutes:g} minutes", quiet):
+        advice = commands.advise(table, target, learner=learner, minutes=minutes, seed=seed)
+    if html is not None:
+        commands.write_advice_page(html, advice)
+    typer.echo(f"{advice}\n\n{advice.code}" if not quiet else advice.verdict)
+    if html is not None:
+        _say(quiet, f"wrote {html}")
+
+
+@app.command()
 def info(model: ModelFile):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
     from scorefield import commands
@@ -219,15 +249,15 @@ def info(model: ModelFile):
         typer.echo(f"{name}: {value}")
 
 
-def _reproduce(names, *, out, seeds, quick, jobs):
+def _run_study(registry, names, *, out, seeds, quick, jobs):
+    """Run the named experiments of a registry (a module with EXPERIMENTS and STUDY) and write their report."""
     import matplotlib
 
-    from scorefield.paper.page import write_report
-    from scorefield.paper.registry import EXPERIMENTS
-    from scorefield.paper.runs import run_all
+    from scorefield.experiments.page import write_report
+    from scorefield.experiments.runs import run_all
 
     matplotlib.use("Agg")
-    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in names]
+    chosen = [experiment for name, experiment in registry.EXPERIMENTS.items() if name in names]
     counts = {e.name: seeds or (e.quick_seeds if quick else e.seeds) for e in chosen}
     tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
     with _bar(_console()) as bar:
@@ -237,7 +267,7 @@ def _reproduce(names, *, out, seeds, quick, jobs):
             bar.update(task, advance=1, description=f"{done[0].name}, seed {done[1]}")
 
         failures = run_all(tasks, out, jobs=jobs, finished=finished)
-    path, verdicts = write_report(chosen, out, seeds=seeds, quick=quick)
+    path, verdicts = write_report(registry.STUDY, chosen, out, seeds=seeds, quick=quick)
     typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     typer.echo(f"wrote {path}")
     if failures:
@@ -256,25 +286,48 @@ def reproduce(
 
     A run that was stopped goes on where it was. Example: [b]scorefield reproduce imbalanced-10d --seeds 5[/b]
     """
-    from scorefield.paper.registry import EXPERIMENTS
+    from scorefield.paper import registry
 
     if names == ["list"]:
         table = Table("name", "seeds", "what", box=None)
-        for experiment in EXPERIMENTS.values():
+        for experiment in registry.EXPERIMENTS.values():
             table.add_row(experiment.name, str(experiment.seeds), experiment.title)
         Console().print(table)
         return
-    unknown = sorted(set(names) - set(EXPERIMENTS) - {"all"})
+    unknown = sorted(set(names) - set(registry.EXPERIMENTS) - {"all"})
     if unknown:
         raise typer.BadParameter(f"no experiment {unknown[0]!r}; `scorefield reproduce list` names them.")
-    chosen = list(EXPERIMENTS) if "all" in names else names
-    _reproduce(chosen, out=out, seeds=seeds, quick=quick, jobs=jobs)
+    chosen = list(registry.EXPERIMENTS) if "all" in names else names
+    _run_study(registry, chosen, out=out, seeds=seeds, quick=quick, jobs=jobs)
+
+
+@app.command()
+def benchmark(
+    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative; none is both.")] = None,
+    out: Out = pathlib.Path("report"),
+    seeds: Annotated[int | None, typer.Option(min=1, help="Splits of tables to run, of the 88.")] = None,
+    quick: Annotated[bool, typer.Option(help="Six small tables, one split: ten minutes.")] = False,
+    jobs: Jobs = 2,
+):
+    """Compare over-samplers and generative classifiers on 22 real imbalanced tables.
+
+    A run that was stopped goes on where it was. Example: [b]scorefield benchmark --quick[/b]
+    """
+    from scorefield.benchmark import registry
+
+    names = names or list(registry.EXPERIMENTS)
+    unknown = sorted(set(names) - set(registry.EXPERIMENTS))
+    if unknown:
+        raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {' and '.join(registry.EXPERIMENTS)}.")
+    _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
 
 
 @app.command()
 def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
     """Recover densities in 2-D and over-sample a 10-D table, in two minutes. Example: [b]scorefield demo[/b]"""
-    _reproduce(DEMO, out=out, seeds=None, quick=True, jobs=jobs)
+    from scorefield.paper import registry
+
+    _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)
 
 
 def main():

@@ -185,6 +185,29 @@ def describe(stored):
     }
 
 
+def advise(table, target, *, learner, minutes, seed):
+    """Advice on a table; categories become columns of zeros and ones."""
+    import pandas as pd
+
+    from scorefield.advice import advise as advise_on
+    from scorefield.benchmark.remedies import learners
+
+    known = learners(seed)
+    if learner not in known:
+        raise ValueError(f"Expected a learner of {', '.join(known)}, got {learner!r}.")
+    columns = pd.get_dummies(table.drop(columns=target), dtype=float)
+    return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
+                     minutes=minutes, random_state=seed)  # fmt: skip
+
+
+def write_advice_page(path, advice):
+    """The advice as a page with a plot."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    advice.write_page(path)
+
+
 def write_quality_page(path, found, real, synthetic):
     """The comparison of two tables as a page with pictures."""
     import matplotlib
