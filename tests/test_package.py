@@ -15,7 +15,7 @@ LAYERS = {
     },
     2: {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
-        "posterior", "datasets",
+        "posterior", "datasets", "lazy",
     },
     3: {"__main__", "advice", "cli", "commands", "files", "paper", "planes", "plotting", "quality", "report"},
 }  # fmt: skip

@@ -330,8 +330,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         logs = self.predict_log_proba(X)
         if len(self.classes_) > 2:
-            plain = self.costs is None and self.margin == 0
-            return logs if plain else -expected_costs(logs, costs=self.costs, margin=self.margin)
+            if self.costs is None and self.margin == 0:
+                return logs
+            return -expected_costs(logs, costs=self.costs, margin=self.margin).astype(logs.dtype)
         threshold = self.margin
         if self.costs is not None:
             costs = check_costs(self.costs, 2)
