@@ -25,6 +25,7 @@ from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, PATIENCE, ScoreDensity
 from scorefield.fields import fit_gaussian
 from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, init_joint
+from scorefield.lazy import partition_wise
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
 from scorefield.training import train_many
@@ -313,16 +314,19 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if not isinstance(density, ScoreDensity):
                 raise TypeError(f"Expected ScoreDensity densities for derivatives, got {type(density).__name__}.")
 
+    @partition_wise(lambda self: (len(self.classes_),))
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
         X = self._check(X)
         joint = self._joint_log_likelihood(X)
         return (joint - logsumexp(joint, axis=1, keepdims=True)).astype(X.dtype)
 
+    @partition_wise(lambda self: (len(self.classes_),))
     def predict_proba(self, X):
         """p(y | x), shape (n, classes)."""
         return np.exp(self.predict_log_proba(X))
 
+    @partition_wise(lambda self: (len(self.classes_),) if len(self.classes_) > 2 else ())
     def decision_function(self, X):
         """Log odds of the second class less margin and costs, shape (n,).
 
@@ -343,16 +347,19 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 threshold += np.log(gains[0]) - np.log(gains[1])
         return logs[:, 1] - logs[:, 0] - np.asarray(threshold, logs.dtype)
 
+    @partition_wise(lambda self: (), dtype=lambda self: self.classes_.dtype)
     def predict(self, X):
         """Labels of least expected cost."""
         check_is_fitted(self)
         return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
 
+    @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
         X = self._check(X)
         return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
 
+    @partition_wise(lambda self: (len(self.classes_), self.n_features_in_))
     def grad_log_density(self, X):
         """The score field of every class at each row, shape (n, classes, d)."""
         X = self._check(X)
