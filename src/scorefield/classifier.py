@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
@@ -56,6 +57,17 @@ class SeparateInUnits:
 
     def __call__(self, x):
         return jnp.stack([function(x) for function in self.functions]) + self.shifts
+
+
+def _fit_class(density, rows, seed, label):
+    """A clone of the density on the rows of one class; the seed is for those that have none of their own."""
+    fitted = clone(density)
+    if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
+        fitted.set_params(random_state=seed)
+    try:
+        return fitted.fit(rows)
+    except ValueError as error:
+        raise ValueError(f"Class {label!r} with {len(rows)} rows: {error}") from error
 
 
 class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -234,16 +246,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = [self.density[label] for label in self.classes_.tolist()]
         else:
             chosen = [self.density] * len(self.classes_)
-        self.densities_ = []
-        for k, density in enumerate(chosen):
-            rows = X[labels == k]
-            fitted = clone(density)
-            if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
-                fitted.set_params(random_state=int(host_rng(key, 13, k).integers(1 << 31)))
-            try:
-                self.densities_.append(fitted.fit(rows))
-            except ValueError as error:
-                raise ValueError(f"Class {self.classes_.tolist()[k]!r} with {len(rows)} rows: {error}") from error
+        # One task a class: in this process unless joblib's configuration says otherwise (processes, a dask cluster).
+        self.densities_ = Parallel()(
+            delayed(_fit_class)(density, X[labels == k], int(host_rng(key, 13, k).integers(1 << 31)), label)
+            for k, (density, label) in enumerate(zip(chosen, self.classes_.tolist(), strict=True))
+        )
 
     def _fit_intercepts(self, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
