@@ -106,6 +106,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The joint model as plain arrays; absent where densities are separate.
     n_features_in_ : int
 
+    Notes
+    -----
+    The methods that give one result for each row also take dask arrays and dataframes; they then return dask arrays.
+    Separate densities are fitted as joblib tasks, one for each class, so ``joblib.parallel_config`` can spread them.
+
     Examples
     --------
     >>> import numpy as np

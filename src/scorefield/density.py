@@ -134,6 +134,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
+    Notes
+    -----
+    ``score_samples`` and ``grad_log_density`` also take dask arrays and dataframes; they then return dask arrays.
+
     Examples
     --------
     >>> import numpy as np
