@@ -15,11 +15,11 @@ LAYERS = {
     },
     2: {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
-        "posterior", "datasets",
+        "posterior", "datasets", "lazy",
     },
     3: {
-        "__main__", "advice", "benchmark", "cli", "commands", "experiments", "files", "paper", "planes", "plotting",
-        "quality", "report",
+        "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",
+        "plotting", "quality", "report",
     },
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
@@ -72,7 +72,8 @@ def test_import_is_lazy():
     code = (
         "import sys, scorefield; heavy = {'jax', 'sklearn', 'optax', 'blackjax', 'scipy'} & set(sys.modules); "
         "assert not heavy, heavy; scorefield.Langevin; assert 'jax' in sys.modules; "
-        "import jax; assert not jax.config.jax_enable_x64"
+        "import jax; assert not jax.config.jax_enable_x64; "
+        "scorefield.ScoreClassifier, scorefield.resample_to_parquet; assert 'dask' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

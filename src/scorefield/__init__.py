@@ -12,6 +12,7 @@ _PUBLIC = {
     "PriorCorrectedClassifier": "prior_correction",
     "ScoreFeatures": "features",
     "LabellingClassifier": "labelling",
+    "resample_to_parquet": "distributed",
     "find_boundary": "posterior",
     "posterior_score": "posterior",
     "posterior_gradient": "posterior",

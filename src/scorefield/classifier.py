@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
@@ -25,6 +26,7 @@ from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, ScoreDensity
 from scorefield.fields import fit_gaussian
 from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, init_joint
+from scorefield.lazy import partition_wise
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
 from scorefield.training import train_many
@@ -76,6 +78,17 @@ def member_parts(rng, labels, n_members):
     return parts
 
 
+def _fit_class(density, rows, seed, label):
+    """A clone of the density on the rows of one class; the seed is for those that have none of their own."""
+    fitted = clone(density)
+    if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
+        fitted.set_params(random_state=seed)
+    try:
+        return fitted.fit(rows)
+    except ValueError as error:
+        raise ValueError(f"Class {label!r} with {len(rows)} rows: {error}") from error
+
+
 class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Generative classifier on score fields.
 
@@ -111,6 +124,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     model_ : dict
         The joint model as plain arrays; absent where densities are separate.
     n_features_in_ : int
+
+    Notes
+    -----
+    The methods that give one result for each row also take dask arrays and dataframes; they then return dask arrays.
+    Separate densities are fitted as joblib tasks, one for each class, so ``joblib.parallel_config`` can spread them.
 
     Examples
     --------
@@ -255,16 +273,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = [self.density[label] for label in self.classes_.tolist()]
         else:
             chosen = [self.density] * len(self.classes_)
-        self.densities_ = []
-        for k, density in enumerate(chosen):
-            rows = X[labels == k]
-            fitted = clone(density)
-            if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
-                fitted.set_params(random_state=int(host_rng(key, 13, k).integers(1 << 31)))
-            try:
-                self.densities_.append(fitted.fit(rows))
-            except ValueError as error:
-                raise ValueError(f"Class {self.classes_.tolist()[k]!r} with {len(rows)} rows: {error}") from error
+        # One task a class: in this process unless joblib's configuration says otherwise (processes, a dask cluster).
+        self.densities_ = Parallel()(
+            delayed(_fit_class)(density, X[labels == k], int(host_rng(key, 13, k).integers(1 << 31)), label)
+            for k, (density, label) in enumerate(zip(chosen, self.classes_.tolist(), strict=True))
+        )
 
     def _fit_intercepts(self, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
@@ -335,16 +348,19 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if not isinstance(density, ScoreDensity):
                 raise TypeError(f"Expected ScoreDensity densities for derivatives, got {type(density).__name__}.")
 
+    @partition_wise(lambda self: (len(self.classes_),))
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
         X = self._check(X)
         joint = self._joint_log_likelihood(X)
         return (joint - logsumexp(joint, axis=1, keepdims=True)).astype(X.dtype)
 
+    @partition_wise(lambda self: (len(self.classes_),))
     def predict_proba(self, X):
         """p(y | x), shape (n, classes)."""
         return np.exp(self.predict_log_proba(X))
 
+    @partition_wise(lambda self: (len(self.classes_),) if len(self.classes_) > 2 else ())
     def decision_function(self, X):
         """Log odds of the second class less margin and costs, shape (n,).
 
@@ -352,8 +368,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         logs = self.predict_log_proba(X)
         if len(self.classes_) > 2:
-            plain = self.costs is None and self.margin == 0
-            return logs if plain else -expected_costs(logs, costs=self.costs, margin=self.margin)
+            if self.costs is None and self.margin == 0:
+                return logs
+            return -expected_costs(logs, costs=self.costs, margin=self.margin).astype(logs.dtype)
         threshold = self.margin
         if self.costs is not None:
             costs = check_costs(self.costs, 2)
@@ -364,16 +381,19 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 threshold += np.log(gains[0]) - np.log(gains[1])
         return logs[:, 1] - logs[:, 0] - np.asarray(threshold, logs.dtype)
 
+    @partition_wise(lambda self: (), dtype=lambda self: self.classes_.dtype)
     def predict(self, X):
         """Labels of least expected cost."""
         check_is_fitted(self)
         return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
 
+    @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
         X = self._check(X)
         return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
 
+    @partition_wise(lambda self: (len(self.classes_), self.n_features_in_))
     def grad_log_density(self, X):
         """The score field of every class at each row, shape (n, classes, d)."""
         X = self._check(X)

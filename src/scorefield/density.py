@@ -25,6 +25,7 @@ from scorefield.fields import (
 from scorefield.flow import FlowLogDensity
 from scorefield.integration import RULES, line_integral, path_gap, smooth
 from scorefield.kernel import fit_kernel
+from scorefield.lazy import partition_wise
 from scorefield.networks import ACTIVATIONS
 from scorefield.normalization import counting_anchor, gaussian_anchor, importance_anchor
 from scorefield.objectives import (
@@ -132,6 +133,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Effective number of points behind the anchor.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    ``score_samples`` and ``grad_log_density`` also take dask arrays and dataframes; they then return dask arrays.
 
     Examples
     --------
@@ -382,6 +387,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
+    @partition_wise(lambda self: ())
     def score_samples(self, X):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
@@ -392,6 +398,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Total log density of the rows."""
         return float(np.sum(self.score_samples(X), dtype=np.float64))
 
+    @partition_wise(lambda self: (self.n_features_in_,))
     def grad_log_density(self, X):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)

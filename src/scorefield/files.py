@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import pathlib
+import shutil
 import tempfile
 import warnings
 
@@ -34,6 +35,24 @@ def whole_file(path):
         os.replace(partial, path)
     except BaseException:
         pathlib.Path(partial).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def whole_folder(path):
+    """A temporary folder beside `path` that takes its name if the block ends well, and vanishes if it does not."""
+    path = pathlib.Path(path).resolve()  # other processes may write into it from elsewhere
+    if path.exists():
+        raise FileExistsError(f"Expected a new folder, got {path}, which exists; choose another name or remove it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Expected an existing folder for the output, got {path.parent}; make it first.")
+    partial = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
+    try:
+        os.chmod(partial, 0o777 & ~_umask())
+        yield partial
+        os.rename(partial, path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
         raise
 
 

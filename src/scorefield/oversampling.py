@@ -21,6 +21,7 @@ from scorefield.tables import (
     assemble,
     categorical_mask,
     check_table,
+    column_spread,
     donors_of,
     integer_columns,
     is_frame,
@@ -136,7 +137,11 @@ class ScoreOverSampler(BaseOverSampler):
         """
         return super().fit_resample(X, y, **params)
 
-    def _fit_resample(self, X, y, **params):
+    def _fit_resample(self, X, y, spread=None):
+        """X and y with the rows that ``sampling_strategy_`` asks for.
+
+        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns.
+        """
         mask = categorical_mask(X, self.categorical_features)
         numbers = check_table(X, mask)
         if mask.all():
@@ -151,7 +156,7 @@ class ScoreOverSampler(BaseOverSampler):
                 continue
             own = np.flatnonzero(y == label)
             rng = np.random.default_rng([seed, position])
-            drawn, chain_parents = self._generate(label, numbers, own, n_new, rng)
+            drawn, chain_parents = self._generate(label, numbers, own, n_new, rng, spread)
             drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
@@ -177,7 +182,7 @@ class ScoreOverSampler(BaseOverSampler):
             return pd.concat([X, rows], ignore_index=True).astype(dict(X.dtypes)), y_more
         return np.concatenate([X, rows]), y_more
 
-    def _generate(self, label, numbers, own, n_new, rng):
+    def _generate(self, label, numbers, own, n_new, rng, spread):
         """New numeric rows of one class and the position among `own` that each started from."""
         rows = numbers[own]
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
@@ -190,10 +195,8 @@ class ScoreOverSampler(BaseOverSampler):
                 "noise of a tenth of each column's spread over all classes.",
                 stacklevel=5,
             )
-            unit = np.abs(numbers).max(axis=0)
-            unit = np.where(unit > 0, unit, 1.0)
-            spread = unit * (numbers / unit).std(axis=0)
-            return drawn + 0.1 * spread * rng.normal(size=drawn.shape), rng.integers(0, len(rows), n_new)
+            deviations = spread() if spread else column_spread(numbers)
+            return drawn + 0.1 * deviations * rng.normal(size=drawn.shape), rng.integers(0, len(rows), n_new)
         density = self._fitted_density(label, rows[:, varying], rng)
         default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
         sampler = self.sampler or density.sampler or default

@@ -83,6 +83,13 @@ def check_table(X, mask):
     return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 
 
+def column_spread(numbers):
+    """Standard deviation of each column; scaled before it is squared, so that large values do not overflow."""
+    unit = np.abs(numbers).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    return unit * (numbers / unit).std(axis=0)
+
+
 def integer_columns(X, mask):
     """Which of the numeric columns have an integer dtype."""
     dtypes = column_dtypes(X)
