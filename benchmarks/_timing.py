@@ -37,6 +37,17 @@ def least(function, repeats, per=1):
     return min(times)
 
 
+def best_torch(function, repeats, per=1):
+    """`best_of` of a torch job at one thread and at all of them: small networks are often faster with one."""
+    import torch
+
+    found = {}
+    for threads in sorted({1, os.cpu_count()}):
+        torch.set_num_threads(threads)
+        found[threads] = best_of(function, repeats, per)
+    return min(found.values())
+
+
 def fresh_process(code, *arguments):
     """Wall seconds, peak resident megabytes and the last line printed (as JSON, if any) of Python code on its own."""
     return timed_process(["-c", code, *map(str, arguments)])

@@ -8,9 +8,11 @@ more in each step (two noise draws, a contrast, held-out losses, an anchor at th
     python benchmarks/oversample.py [--quick] [--only SMOTE ADASYN] [--out results/speed]
 """
 
+import os
 import pathlib
 import tempfile
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -70,9 +72,10 @@ def ctgan(X, y, quick, steps):
     return append(X, y, model.sample(POSITIVES - len(rows)).to_numpy())
 
 
-def torch_job(X, y, quick, steps):
+def torch_job(X, y, quick, steps, threads=None):
     import torch
 
+    torch.set_num_threads(threads or os.cpu_count())
     torch.manual_seed(0)
     rows = X[y == 1]
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -114,10 +117,11 @@ METHODS = {
     "SMOTE": smote,
     "ADASYN": adasyn,
     "torch": torch_job,
+    "torch, one thread": partial(torch_job, threads=1),
     "ForestDiffusion": forest_diffusion,
     "CTGAN": ctgan,
 }
-NEEDS = {"torch": "torch", "ForestDiffusion": "ForestDiffusion", "CTGAN": "ctgan"}
+NEEDS = {"torch": "torch", "torch, one thread": "torch", "ForestDiffusion": "ForestDiffusion", "CTGAN": "ctgan"}
 SLOW = ("ForestDiffusion", "CTGAN")  # minutes each, and nothing to warm: run once
 
 

@@ -7,7 +7,7 @@ Once with the last state of each chain kept, as the over-sampler does, and once 
 
 import numpy as np
 
-from _timing import Rows, absent, best_of, matmul_peak, network_flops, parse
+from _timing import Rows, absent, best_of, best_torch, matmul_peak, network_flops, parse
 from scorefield import Langevin, ScoreDensity
 
 SIZES = (2, 128, 256, 128, 2)
@@ -61,8 +61,8 @@ def main():
             job="scorefield", kept=kept, chains=N_CHAINS, steps=n_steps, seconds=ours, share_of_peak=share,
         )  # fmt: skip
         if not no_torch:
-            theirs = best_of(torch_job(density.model_, density.start_rows_[:N_CHAINS], n_steps, kept == "all"),
-                             options.repeats)  # fmt: skip
+            theirs = best_torch(torch_job(density.model_, density.start_rows_[:N_CHAINS], n_steps, kept == "all"),
+                                options.repeats)  # fmt: skip
             rows.add(
                 f"{kept:<4} states kept: {theirs * 1e3:8.1f} ms in a torch loop, {theirs / ours:.1f} x ours",
                 job="torch", kept=kept, chains=N_CHAINS, steps=n_steps, seconds=theirs, ratio=theirs / ours,
