@@ -99,16 +99,20 @@ def draw(found, path):
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     names = list(dict.fromkeys(size for _, size, *_ in found))
-    figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 3.4), layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 4), layout="constrained")
     for axis, name in zip(axes, names, strict=True):
         for title, size, sizes, times, slope, first in found:
             if size == name:
                 line = axis.loglog(sizes, times, "o-", mfc="none", label=f"{title}: {slope:.2f}")[0]
                 axis.loglog(sizes[first:], times[first:], "o", color=line.get_color())
         axis.set(xlabel=name, ylabel="seconds" if axis is axes[0] else None)
-        axis.legend(fontsize=7, title="job: exponent over the filled points", title_fontsize=7)
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_minor_formatter(NullFormatter())  # over less than a decade its labels overlap
+        axis.legend(fontsize=7, title="job: exponent over the filled points", title_fontsize=7,
+                    loc="lower center", bbox_to_anchor=(0.5, 1.0))  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
