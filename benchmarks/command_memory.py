@@ -6,28 +6,21 @@
 """
 
 import argparse
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
-import time
 
 import numpy as np
 import pandas as pd
 
+from _timing import timed_process
 from scorefield import fetch_creditcard
 from scorefield.datasets import data_folder
 
 
 def peak(*arguments):
     """Peak resident megabytes and seconds of one command."""
-    begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "scorefield", *map(str, arguments), "-q"])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"scorefield {arguments[0]} failed")
-    return usage.ru_maxrss / 1024, time.perf_counter() - begin
+    seconds, memory, _ = timed_process(["-m", "scorefield", *map(str, arguments), "-q"])
+    return memory, seconds
 
 
 def table(n, seed):

@@ -3,15 +3,15 @@
 Closed-form divergence and jacfwd are timed in this library's trainer; where torch is installed, so are the usual
 autograd loop over columns and one sliced projection. All in one run: read the ratios, not the times.
 
-    python benchmarks/score_matching_step.py
+    python benchmarks/score_matching_step.py [--quick] [--out results/speed]
 """
 
-import time
 from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 
+from _timing import Rows, absent, best_of, best_torch, matmul_peak, parse
 from scorefield import training
 from scorefield._tree import pytree, stack
 from scorefield.divergence import forward_divergence
@@ -19,7 +19,6 @@ from scorefield.fields import VectorField, init_vector_field
 from scorefield.objectives import Exact
 
 SIZES = (10, 128, 128, 10)
-REPEATS = 7
 
 
 @pytree
@@ -30,24 +29,7 @@ class ForwardField(VectorField):
         return forward_divergence(self, x)
 
 
-def best_of(function, n_steps):
-    function()
-    times = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        function()
-        times.append((time.perf_counter() - begin) / n_steps)
-    return min(times)
-
-
-def matmul_peak():
-    """Floating-point operations per second of a 2048 x 2048 product."""
-    a = jnp.ones((2048, 2048))
-    product = jax.jit(jnp.matmul)
-    return 2 * 2048**3 / best_of(lambda: product(a, a).block_until_ready(), 1)
-
-
-def ours(field_type, batch):
+def ours(field_type, batch, repeats):
     """Seconds a step of the trainer's compiled chunk."""
     d = SIZES[0]
     model = stack([field_type(init_vector_field(jax.random.key(0), d, hidden=SIZES[1:-1]).network)])
@@ -59,11 +41,11 @@ def ours(field_type, batch):
         _, losses = training._train_chunk(jax.random.key(2), state, batches, Exact(), rate, total)
         losses.block_until_ready()
 
-    return best_of(chunk, training.CHUNK_STEPS)
+    return best_of(chunk, repeats, training.CHUNK_STEPS)
 
 
-def torch_step(batch, sliced):
-    """Seconds a step of the usual torch code, eager, with Adam."""
+def torch_step(batch, repeats, *, sliced):
+    """Seconds a step of the usual torch code, eager, with Adam, at the better number of threads."""
     import torch
 
     layers = []
@@ -88,27 +70,34 @@ def torch_step(batch, sliced):
         loss.backward()
         optimizer.step()
 
-    return best_of(lambda: [step() for _ in range(20)], 20)
+    return best_torch(lambda: [step() for _ in range(20)], repeats, 20)
 
 
 def main():
+    options = parse(__doc__, repeats=7)
+    rows = Rows("score_matching_step", options)
     d, h1, h2, _ = SIZES
     # Multiply-adds of one row: forward pass and the divergence's extra product; a backward pass costs twice that.
     operations = 2 * 3 * (d * h1 + h1 * h2 + h2 * d + h1 * h2)
-    peak = matmul_peak()
-    print(f"matrix-product peak here: {peak / 1e9:.0f} Gflop/s on {jax.devices()[0].platform}")
+    peak = matmul_peak(options.repeats)
+    rows.add(f"matrix-product peak here: {peak / 1e9:.0f} Gflop/s on {jax.devices()[0].platform}",
+             job="matrix product", flops=peak)  # fmt: skip
+    no_torch = absent("torch", "pip install torch")
     for batch in (128, 1024):
-        closed = ours(VectorField, batch)
-        times = {"jacfwd": ours(ForwardField, batch)}
-        try:
-            times["torch autograd loop"] = torch_step(batch, sliced=False)
-            times["torch, one sliced projection"] = torch_step(batch, sliced=True)
-        except ImportError:
-            print("torch is not installed: its two rows are left out (pip install torch to have them)")
+        closed = ours(VectorField, batch, options.repeats)
+        times = {"jacfwd": ours(ForwardField, batch, options.repeats)}
+        if not no_torch:
+            times["torch autograd loop"] = torch_step(batch, options.repeats, sliced=False)
+            times["torch, one sliced projection"] = torch_step(batch, options.repeats, sliced=True)
         share = operations * batch / closed / peak
-        print(f"batch {batch}: closed form {closed * 1e3:.3f} ms a step, {share:.0%} of the peak")
+        rows.add(f"batch {batch}: closed form {closed * 1e3:.3f} ms a step, {share:.0%} of the peak",
+                 job="closed form", batch=batch, seconds=closed, share_of_peak=share)  # fmt: skip
         for name, seconds in times.items():
-            print(f"batch {batch}: {name:<29} {seconds * 1e3:8.3f} ms, {seconds / closed:5.1f} x the closed form")
+            rows.add(
+                f"batch {batch}: {name:<29} {seconds * 1e3:8.3f} ms, {seconds / closed:5.1f} x the closed form",
+                job=name, batch=batch, seconds=seconds, ratio=seconds / closed,
+            )  # fmt: skip
+    rows.write()
 
 
 if __name__ == "__main__":
