@@ -260,7 +260,7 @@ def test_stack_and_chunks(key):
     np.testing.assert_array_equal(again.weights[0], models[1].weights[0])
     assert [bucket(n) for n in (1, 256, 257, 950)] == [256, 256, 512, 1024]
     rows = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
-    np.testing.assert_array_equal(map_rows(models[0], rows, chunk=256), map_rows(models[0], rows))
+    np.testing.assert_array_equal(map_rows(models[0], rows, points=16), map_rows(models[0], rows))
 
 
 def test_constant_column_with_noise_whatever_its_value(rng):

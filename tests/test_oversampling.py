@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler, training
+from scorefield.oversampling import least_claimed, rival_places
 
 GAUSSIAN = ScoreDensity(model="gaussian")
 
@@ -46,7 +47,7 @@ def mixed_frame(n=80, seed=0):
 
 def test_rows_and_bookkeeping():
     X, y = binary()
-    sampler = over()
+    sampler = over(selectivity=1.0)
     X_more, y_more = sampler.fit_resample(X, y)
     assert np.bincount(y_more).tolist() == [100, 100]
     np.testing.assert_array_equal(X_more[:120], X)
@@ -65,6 +66,29 @@ def test_rows_and_bookkeeping():
     near = over(sampler=Langevin(1e-6, 1, 0.0))
     X_near, _ = near.fit_resample(X, y)
     np.testing.assert_allclose(X_near[120:], X[near.parent_indices_[120:]], atol=0.02)
+
+
+def test_selectivity_keeps_rows_that_other_classes_claim_least():
+    """Two classes side by side: kept rows lie farther from the other class, and all of them in their own."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (3000, 2)), rng.normal([2, 0], 1, (100, 2))])
+    y = np.repeat(["no", "yes"], [3000, 100])
+    plain, choosy = over(selectivity=1.0), over(selectivity=3.0)
+    (A, b), (C, d) = plain.fit_resample(X, y), choosy.fit_resample(X, y)
+    assert (b == d).all()
+    assert C[3100:, 0].mean() > A[3100:, 0].mean() + 0.3
+    kept = least_claimed(np.array([[0.0], [1.0], [9.0]]), np.array([[8.0], [9.5]]), np.array([[0.1], [1.2]]), 1)
+    assert kept.tolist() == [2]
+    assert len(choosy.parent_indices_) == len(d)
+    assert (y[choosy.parent_indices_[3100:]] == "yes").all()
+    with pytest.raises(ValueError, match="selectivity"):
+        over(selectivity=0.5).fit_resample(X, y)
+
+
+def test_rivals_are_bounded():
+    places = rival_places(np.random.default_rng(0), 10_000)
+    assert len(np.unique(places)) == len(places) == 2000
+    assert rival_places(np.random.default_rng(0), 5).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

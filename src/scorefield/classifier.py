@@ -21,7 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
-from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
+from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, pytree, to_plain
 from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, ScoreDensity
 from scorefield.fields import fit_gaussian
@@ -29,7 +29,7 @@ from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, i
 from scorefield.lazy import partition_wise
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
-from scorefield.training import train_many
+from scorefield.training import Part, train_many
 
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 HELD_OUT = 0.2
@@ -74,7 +74,8 @@ def member_parts(rng, labels, n_members):
         for label, count in enumerate(np.bincount(labels)):
             if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
                 held[rng.choice(np.flatnonzero(labels == label))] = True
-        parts.append((np.flatnonzero(~held), np.flatnonzero(held)) if held.any() else (np.arange(len(labels)),) * 2)
+        rows = np.arange(len(labels))
+        parts.append(Part(rows[~held], rows[held]) if held.any() else Part(rows, rows))
     return parts
 
 
@@ -229,7 +230,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scaler = ScoreDensity()  # the same column units as a density's
         scaler._set_scale(X)
         self.mean_, self.scale_ = scaler.mean_, scaler.scale_
-        rows = self._to_units(X)
+        rows = in_units(X, *self._units())
         base = fit_gaussian(rows, noise=self.noise)
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
@@ -239,9 +240,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         report = ProgressReport(self, "joint", self.verbose)
         table = (rows, labels.astype(np.int32))
         parts = member_parts(host_rng(key, 15), labels, self.n_members)
-        kept, held = ([tuple(leaf[part[i]] for leaf in table) for part in parts] for i in (0, 1))
         fits = train_many(
-            key, members, kept, objective, held_out=held, max_steps=self.max_steps, patience=JOINT_PATIENCE,
+            key, members, [table], objective, parts=parts, max_steps=self.max_steps, patience=JOINT_PATIENCE,
             held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
@@ -301,8 +301,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         return np.concatenate([[0.0], minimize(loss, np.zeros(len(self.classes_) - 1), method="L-BFGS-B").x])
 
-    def _to_units(self, X):
-        return ((X - self.mean_) / self.scale_).astype(np.float32)
+    def _units(self):
+        return self.mean_, self.scale_
+
+    def _members(self):
+        """Networks that one row is sent through."""
+        return len(self.model_["members"])
 
     def _check(self, X):
         check_is_fitted(self)
@@ -317,7 +321,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
             return logs + self.intercepts_
-        logs = map_rows(from_plain(self.model_), self._to_units(X)).astype(np.float64)
+        logs = map_rows(from_plain(self.model_), X, points=self._members(), units=self._units()).astype(np.float64)
         return logs - np.log(self.scale_).sum() + self._shifts() - np.log(self.priors_)
 
     def _joint_log_likelihood(self, X):
@@ -327,7 +331,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         swallow the differences between classes.
         """
         if not hasattr(self, "densities_"):
-            logits = map_rows(Method(from_plain(self.model_), "logits"), self._to_units(X))
+            logits = map_rows(Method(from_plain(self.model_), "logits"), X, points=self._members(), units=self._units())
             return logits.astype(np.float64) + self._shifts()
         joint = self._log_likelihood(X) + np.log(self.priors_)
         lost = ~np.isfinite(joint).any(axis=1)  # no density claims the row: only the priors speak
@@ -400,7 +404,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
-        scores = map_rows(Method(from_plain(self.model_), "scores"), self._to_units(X))
+        scores = map_rows(Method(from_plain(self.model_), "scores"), X, points=self._members(), units=self._units())
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, with_callbacks
-from scorefield._tree import Method, from_plain, host_rng, map_rows, pytree, to_plain
+from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, pytree, to_plain
 from scorefield.fields import (
     Gaussian,
     fit_gaussian,
@@ -23,7 +23,7 @@ from scorefield.fields import (
     init_vector_field,
 )
 from scorefield.flow import FlowLogDensity
-from scorefield.integration import RULES, line_integral, path_gap, smooth
+from scorefield.integration import N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.kernel import fit_kernel
 from scorefield.lazy import partition_wise
 from scorefield.networks import ACTIVATIONS
@@ -262,7 +262,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.scale_ = np.where(deviation > tiny, deviation, np.where(self.mean_ != 0, np.abs(self.mean_), 1.0))
 
     def _to_units(self, X):
-        return ((X - self.mean_) / self.scale_).astype(np.float32)
+        return in_units(X, self.mean_, self.scale_)
 
     def _noise(self, n, d):
         if self.noise != "auto":
@@ -355,7 +355,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         elif self.anchor == "counting":
             result = counting_anchor(function, rows)
         else:
-            result = importance_anchor(key, function, rows)
+            result = importance_anchor(key, function, rows, points=self._points(field))
         self.offset_, self.anchor_size_ = float(result.offset), float(result.effective_size)
 
     def _has_potential(self, field):
@@ -375,6 +375,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self._smoothed(field), self.origin_, rule=self.integrator, key=jax.random.key(0)
         )  # the key serves the Monte-Carlo rule only
 
+    def _points(self, field):
+        """Points at which the log density of one row evaluates the field."""
+        return 1 if self._has_potential(field) else N_NODES
+
     def log_density_function(self, units=True):
         """The fitted log density as a jax function of one point; in standardised coordinates if not ``units``."""
         check_is_fitted(self)
@@ -391,7 +395,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def score_samples(self, X):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
-        values = map_rows(self.log_density_function(units=False), self._to_units(X), chunk=2048)
+        function = self.log_density_function(units=False)
+        values = map_rows(function, X, points=self._points(from_plain(self.model_)), units=(self.mean_, self.scale_))
         return (values - np.log(self.scale_).sum()).astype(X.dtype)
 
     def score(self, X, y=None):
@@ -403,7 +408,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)
         field = self._smoothed(from_plain(self.model_))
-        return (map_rows(Method(field, "__call__"), self._to_units(X)) / self.scale_).astype(X.dtype)
+        scores = map_rows(Method(field, "__call__"), X, units=(self.mean_, self.scale_))
+        return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):
         """Draw n rows, shape (n, d); ``random_state=None`` uses the estimator's own."""
@@ -419,7 +425,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             if n < 1:
                 raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
             exact = field.mean + host_rng(key, 11).normal(size=(n, len(self.mean_))) @ field.color
-            return Samples(exact.astype(np.float32), np.full(n, -1), 0, None, None, None, None)
+            return Samples(exact.astype(np.float32), np.full(n, -1), 0, None, None)
         if sampler is None:
             chain = MALA if self._has_potential(field) and field.conservative else Langevin
             by_model = {"diffusion": ReverseDiffusion()} if self.smoothing is None else {}

@@ -7,7 +7,7 @@ from imblearn.utils import check_sampling_strategy
 
 from scorefield.files import PART_ROWS, whole_folder
 from scorefield.lazy import is_lazy
-from scorefield.oversampling import ScoreOverSampler
+from scorefield.oversampling import ScoreOverSampler, rival_places
 from scorefield.tables import categorical_mask, is_missing
 
 
@@ -113,11 +113,29 @@ def _generate(sampler, frame, target, mask):
         numbers = features.columns[~mask]
         return frame[list(numbers)].astype(np.float64).std(ddof=0).compute().to_numpy()
 
-    X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread)
+    def rivals(label, rng):
+        others = frame[frame[target] != label].drop(columns=target)[list(features.columns[~mask])]
+        return _rows_at(others, lambda n: rival_places(rng, n))
+
+    X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread, rivals=rivals)
     rows = X[sampler.is_synthetic_].copy()
     position = gathered.columns.get_loc(target)
     rows.insert(position, target, pd.Series(y[sampler.is_synthetic_], rows.index).astype(gathered[target].dtype))
     return rows
+
+
+def _rows_at(frame, choose):
+    """Numbers of the rows at the places that `choose` picks of the frame's count of rows."""
+    import dask
+
+    ends = np.cumsum(np.asarray(frame.map_partitions(len).compute()))
+    places = choose(int(ends[-1]))
+    parts = []
+    for part, begin, end in zip(frame.partitions, [0, *ends[:-1]], ends, strict=True):
+        within = places[(begin <= places) & (places < end)] - begin
+        if len(within):
+            parts.append(part.map_partitions(lambda rows, at: rows.iloc[at], within, meta=frame._meta))
+    return np.concatenate([np.asarray(rows, dtype=np.float64) for rows in dask.compute(*parts)])
 
 
 def _file_name(i):

@@ -94,10 +94,10 @@ def init_joint(
     columns = tuple(j for j in range(d) if len(np.unique(rows[:, j])) > 2)
     rng = host_rng(key, 2)
     levels = (np.arange(THRESHOLDS) + rng.uniform(size=(len(columns), THRESHOLDS))) / THRESHOLDS
-    near = np.asarray(draw_in(rows))
-    thresholds = [np.quantile(near[:, j], level) for j, level in zip(columns, levels, strict=True)]
-    thresholds = np.reshape(thresholds, levels.shape).astype(np.float32)
-    slopes = (np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH).astype(np.float32)  # steps of unequal sharpness
+    near = np.asarray(draw_in(jnp.asarray(rows)))
+    places = [np.quantile(near[:, j], level) for j, level in zip(columns, levels, strict=True)]
+    thresholds = jnp.asarray(np.reshape(places, levels.shape), jnp.float32)
+    slopes = jnp.asarray(np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH, jnp.float32)  # of unequal sharpness
     network = init_network(key, (d + levels.size, *hidden, n_classes), activation=activation)
     weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
     member = ColumnNetwork(thresholds, slopes, Network(weights, network.biases, activation), columns)

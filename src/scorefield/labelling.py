@@ -92,7 +92,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         density = ScoreDensity() if self.density is None else clone(self.density)
         if self.n_augment:
             wanted = dict(zip(self.classes_.tolist(), (counts + self.n_augment).tolist(), strict=True))
-            over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state)
+            over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state, selectivity=1.0)
             X, y = over.fit_resample(X, y)
         if self.rule == "pseudo-density":
             self.model_ = ScoreClassifier(density, random_state=self.random_state)

@@ -16,7 +16,6 @@ from scorefield.fields import LOG_2PI, Gaussian, gaussian_from_covariance, shrun
 
 LogDensity = Callable[[jax.Array], jax.Array]
 MAX_KERNELS = 256  # rows behind the importance proposal
-DRAW_CHUNK = 2048  # draws per compiled call: a line integral evaluates its field at 32 points a draw
 WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
 
 
@@ -112,12 +111,17 @@ def importance_proposal(rows: object) -> Proposal:
     return Proposal(base, jnp.asarray(centres), float(n_kernels ** (-1 / (d + 4))))
 
 
-def importance_anchor(key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384) -> Anchor:
-    """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size."""
+def importance_anchor(
+    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384, points: int = 1
+) -> Anchor:
+    """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size.
+
+    `points` is the number of points at which the log density evaluates its field.
+    """
     proposal = importance_proposal(rows)
     draws = proposal.sample(key, n_draws)
-    log_weights = map_rows(log_density, draws, chunk=DRAW_CHUNK) - map_rows(
-        Method(proposal, "log_density"), draws, chunk=DRAW_CHUNK
+    log_weights = map_rows(log_density, draws, points=points) - map_rows(
+        Method(proposal, "log_density"), draws, points=MAX_KERNELS
     )
     log_weights = log_weights.astype(np.float64)
     if not np.isfinite(log_weights).any():

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import ROW_CHUNK, Method, as_rows, bucket, map_rows, pad_rows, pytree, static
+from scorefield._tree import Method, as_rows, bucket, map_rows, pad_rows, pytree, rows_per_call, static
 from scorefield.fields import DiffusionField, EnergyField, Field
 
 
@@ -89,10 +89,12 @@ class ContrastiveDenoising:
 
     def __call__(self, field: EnergyField, key: jax.Array, x: jax.Array) -> jax.Array:
         key_noise, key_base = jax.random.split(key)
-        noisy = x + self.sigma * jax.random.normal(key_noise, x.shape)  # the draw that Denoising makes of this key
-        other = jax.lax.stop_gradient(field.base).sample(key_base, 1)[0]
-        labels = jax.nn.softplus(-field.log_ratio(noisy)) + jax.nn.softplus(field.log_ratio(other))
-        return Denoising(self.sigma)(field, key_noise, x) + self.contrast * labels
+        base, z = jax.lax.stop_gradient(field.base), jax.random.normal(key_noise, x.shape)
+        noisy, mirrored, other = x + self.sigma * z, x - self.sigma * z, base.sample(key_base, 1)[0]
+        ratio, slope = jax.value_and_grad(field.log_ratio)(noisy)  # one pass serves both terms
+        residuals = jnp.stack([self.sigma * (base(noisy) + slope) + z, self.sigma * field(mirrored) - z])
+        labels = jax.nn.softplus(-ratio) + jax.nn.softplus(field.log_ratio(other))
+        return 0.25 * jnp.sum(residuals**2) + self.contrast * labels
 
 
 @pytree
@@ -119,7 +121,7 @@ def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.
 def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
     """Mean of an objective over a table, each row with a key of its own."""
     table = as_rows(rows, minimum=1)
-    size = min(ROW_CHUNK, bucket(len(table)))
+    size = min(rows_per_call(), bucket(len(table)))
     losses = []
     for start in range(0, len(table), size):
         block = table[start : start + size]

@@ -4,13 +4,15 @@ The paper's score-assisted imbalanced learning (its section 3), as an imbalanced
 """
 
 import warnings
+from numbers import Real
 
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
 from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_consistent_length
 
 from scorefield._base import seed_from
@@ -27,7 +29,27 @@ from scorefield.tables import (
     is_frame,
 )
 
+MAX_RIVALS = 2000  # rows that stand for the other classes when generated rows are judged; distances cost this much
+NEIGHBORS = 5  # whose distance tells how much a class claims a place
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
+
+
+def rival_places(rng, n):
+    """Which of n rows of the other classes judge the generated ones: all, or MAX_RIVALS at random."""
+    return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
+
+
+def least_claimed(drawn, own, rivals, n):
+    """Places of the n drawn rows that lie farthest from the rivals in proportion to their own class, in order."""
+    scale = column_spread(np.concatenate([own, rivals]))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def distance(rows):
+        neighbors = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows))).fit(rows / scale)
+        return neighbors.kneighbors(drawn / scale)[0][:, -1]
+
+    claim = distance(own) / np.maximum(distance(rivals), np.finfo(float).tiny)
+    return np.sort(np.argsort(claim, kind="stable")[:n])
 
 
 class ScoreOverSampler(BaseOverSampler):
@@ -45,6 +67,9 @@ class ScoreOverSampler(BaseOverSampler):
         Columns of categories by name, index or mask; "auto" takes those of dtype category or bool. Generated rows
         take their categories together from one of the nearest rows of the class, so they always exist.
     random_state : None, int or generator
+    selectivity : float >= 1
+        Rows drawn for each row kept. Those are kept that the other classes claim least: whose distance to the other
+        classes is largest in proportion to that to their own. 1 keeps every row that is drawn.
     bounds : None, "observed" or pair of arrays
         Limits of the numeric columns for generated rows: none, those seen in the class, or given (low, high).
 
@@ -79,6 +104,7 @@ class ScoreOverSampler(BaseOverSampler):
         "sampler": [None, HasMethods(["sample"])],
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
         "bounds": [None, StrOptions({"observed"}), "array-like"],
+        "selectivity": [Interval(Real, 1, None, closed="left")],
     }
 
     def __init__(
@@ -89,6 +115,7 @@ class ScoreOverSampler(BaseOverSampler):
         categorical_features="auto",
         random_state=None,
         bounds=None,
+        selectivity=2.0,
     ):
         super().__init__(sampling_strategy=sampling_strategy)
         self.density = density
@@ -96,6 +123,7 @@ class ScoreOverSampler(BaseOverSampler):
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.bounds = bounds
+        self.selectivity = selectivity
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -137,10 +165,11 @@ class ScoreOverSampler(BaseOverSampler):
         """
         return super().fit_resample(X, y, **params)
 
-    def _fit_resample(self, X, y, spread=None):
+    def _fit_resample(self, X, y, spread=None, rivals=None):
         """X and y with the rows that ``sampling_strategy_`` asks for.
 
-        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns.
+        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns, and
+        ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of the other classes, as `rival_places` has them.
         """
         mask = categorical_mask(X, self.categorical_features)
         numbers = check_table(X, mask)
@@ -156,7 +185,18 @@ class ScoreOverSampler(BaseOverSampler):
                 continue
             own = np.flatnonzero(y == label)
             rng = np.random.default_rng([seed, position])
-            drawn, chain_parents = self._generate(label, numbers, own, n_new, rng, spread)
+            n_drawn = max(n_new, round(self.selectivity * n_new))
+            drawn, chain_parents = self._generate(label, numbers, own, n_drawn, rng, spread)
+            if n_drawn > n_new and numbers.shape[1]:
+                rival_rng = np.random.default_rng([seed, position, 1])
+                if rivals is None:
+                    places = np.flatnonzero(y != label)
+                    others = numbers[places[rival_places(rival_rng, len(places))]]
+                else:
+                    others = rivals(label, rival_rng)
+                kept = least_claimed(drawn, numbers[own], others, n_new)
+                drawn, chain_parents = drawn[kept], chain_parents[kept]
+            drawn, chain_parents = drawn[:n_new], chain_parents[:n_new]
             drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))

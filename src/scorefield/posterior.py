@@ -113,7 +113,7 @@ def _field(estimator, X, label, gradient):
     index = _index(classes, label, logits, X)
     with jax.enable_x64(True):  # columns may have offsets that single precision cannot hold
         field = _PosteriorField(_widened(logits), index, gradient)
-        return map_rows(field, X.astype(np.float64), chunk=2048).astype(X.dtype)
+        return map_rows(field, X.astype(np.float64), points=2).astype(X.dtype)
 
 
 def posterior_score(estimator, X, label):

@@ -3,8 +3,10 @@
 Eq:Langevin_dynamics of the paper, with its step size epsilon, chain length l, discard rate gamma and start rule.
 """
 
+import dataclasses
 import inspect
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,16 +23,31 @@ RARE = 0.01  # share of diverged chains up to which only those are replaced; abo
 MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
 
 
-class Samples(NamedTuple):
-    """Generated rows and what is known about them."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Samples:
+    """Generated rows and what is known about them; how well chains mixed is computed when it is asked for."""
 
     rows: np.ndarray  # (n, d)
     parents: np.ndarray  # (n,) the row that each chain started from, -1 where it started from noise
     n_diverged: int  # chains that were flagged and dropped
     step_size: float | None  # the step that was used in the end: smaller than asked for after divergence
     acceptance: float | None  # mean acceptance probability, for the adjusted samplers
-    ess: np.ndarray | None  # (d,) bulk effective sample size, where chains are long enough to say
-    r_hat: np.ndarray | None  # (d,) rank-normalised split R-hat
+    chains: np.ndarray | None = None  # (chains, states, d)
+
+    def _mixing(self, diagnostic: Callable) -> np.ndarray | None:
+        # Split chains of at least four draws, as R-hat is defined.
+        told = self.chains is not None and self.chains.shape[0] >= 2 and self.chains.shape[1] >= 8
+        return np.asarray(diagnostic(self.chains)) if told else None
+
+    @property
+    def ess(self) -> np.ndarray | None:
+        """(d,) bulk effective sample size, where chains are long enough to say."""
+        return self._mixing(ess_bulk)
+
+    @property
+    def r_hat(self) -> np.ndarray | None:
+        """(d,) rank-normalised split R-hat, where chains are long enough to say."""
+        return self._mixing(rhat)
 
 
 class _Parameters:
@@ -137,13 +154,10 @@ class Sampler(_Parameters):
 
 
 def _collect(chains, parents, n, n_diverged, step, acceptance) -> Samples:
-    """Flatten chains so that the first rows come from as many chains as there are, and judge their mixing."""
-    n_chains, n_keep, d = chains.shape
-    ess = r_hat = None
-    if n_chains >= 2 and n_keep >= 8:  # split chains of at least four draws, as R-hat is defined
-        ess, r_hat = np.asarray(ess_bulk(chains)), np.asarray(rhat(chains))
+    """Flatten chains so that the first rows come from as many chains as there are."""
+    _, n_keep, d = chains.shape
     rows = chains.swapaxes(0, 1).reshape(-1, d)[:n]
-    return Samples(rows, np.tile(parents, n_keep)[:n], n_diverged, step, acceptance, ess, r_hat)
+    return Samples(rows, np.tile(parents, n_keep)[:n], n_diverged, step, acceptance, chains)
 
 
 class Langevin(Sampler):

@@ -46,6 +46,13 @@ class Trained:
     best_step: int
 
 
+class Part(NamedTuple):
+    """Rows of a table, by number, that one model trains on, and those that stop it."""
+
+    kept: np.ndarray
+    held: np.ndarray
+
+
 class DivergedError(ValueError):
     """Training or sampling left the finite numbers."""
 
@@ -58,14 +65,20 @@ class _State(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("n_steps", "batch_size"))
-def _draw_batches(key: jax.Array, rows: Any, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> Any:
-    """Rows drawn with replacement below each table's true length: leaves (models, steps, batch, ...)."""
+def _draw_places(key: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
+    """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
 
-    def draw(key, table, n):
-        index = jax.random.randint(key, (n_steps, batch_size), 0, n)
-        return jax.tree.map(lambda leaf: leaf[index], table)
+    def draw(key, n):
+        return jax.random.randint(key, (n_steps, batch_size), 0, n)
 
-    return jax.vmap(draw)(jax.random.split(key, len(n_rows)), rows, n_rows)
+    return jax.vmap(draw)(jax.random.split(key, len(n_rows)), n_rows)
+
+
+@jax.jit
+def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
+    """Rows of the pool at each model's places: leaves (models, steps, batch, ...). Cheap to compile for a new size."""
+    chosen = jax.vmap(lambda own, at: own[at])(index, places)
+    return jax.tree.map(lambda leaf: leaf[chosen], pool)
 
 
 def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
@@ -127,12 +140,11 @@ def _keep(better: jax.Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
 
 
-def _fixed_block(table: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
-    """HELD_OUT_POINTS rows of a table and weights that count every distinct row once."""
-    n = len(jax.tree.leaves(table)[0])
-    index = np.resize(rng.permutation(n), HELD_OUT_POINTS)
-    weights = 1.0 / np.bincount(index, minlength=n)[index]
-    return jax.tree.map(lambda leaf: leaf[index], table), weights.astype(np.float32)
+def _fixed_block(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """HELD_OUT_POINTS of the row numbers, and weights that count every distinct one once."""
+    places = np.resize(rng.permutation(len(rows)), HELD_OUT_POINTS)
+    weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
+    return rows[places], weights.astype(np.float32)
 
 
 def _check_table(table: Any, minimum: int = 2) -> Any:
@@ -144,13 +156,19 @@ def _check_table(table: Any, minimum: int = 2) -> Any:
     return jax.tree.unflatten(structure, checked)
 
 
+def _split(rng: np.random.Generator, n: int, fraction: float) -> Part:
+    """Row numbers below n, shuffled, with a `fraction` of them held out, at least one on each side."""
+    order = rng.permutation(n)
+    if not fraction:
+        return Part(order, order)
+    n_held_out = min(max(1, round(fraction * n)), n - 1)
+    return Part(order[n_held_out:], order[:n_held_out])
+
+
 def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
     """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
-    n = len(jax.tree.leaves(table)[0])
-    n_held_out = min(max(1, round(fraction * n)), n - 1)
-    order = rng.permutation(n)
-    take = lambda index: jax.tree.map(lambda leaf: leaf[index], table)  # noqa: E731
-    return take(order[n_held_out:]), take(order[:n_held_out])
+    part = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
+    return jax.tree.map(lambda leaf: leaf[part.kept], table), jax.tree.map(lambda leaf: leaf[part.held], table)
 
 
 def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float) -> None:
@@ -173,28 +191,33 @@ def _raise_diverged(losses: np.ndarray, step: int) -> None:
 
 
 class _Data(NamedTuple):
-    rows: Any  # leaves (models, bucket, ...)
-    lengths: Any  # (models,) rows that are no padding
+    pool: Any  # leaves (bucket, ...): the rows of all models, each once
+    index: Any  # (models, bucket) rows of the pool that a model is trained on
+    lengths: Any  # (models,) how many of them are no padding
     held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
     weights: Any  # (models, HELD_OUT_POINTS)
 
 
-def _prepare(key: jax.Array, tables: Sequence[Any], held_out: Sequence[Any] | None, fraction: float) -> _Data:
+def _prepare(
+    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int
+) -> _Data:
     """Validate tables, hold rows out, and pad to shapes that the compiled programs share."""
     checked = [_check_table(table) for table in tables]
-    rngs = [host_rng(key, 7, m) for m in range(len(tables))]  # one a model: a fold does not depend on its neighbours
-    if held_out is not None:
-        splits = list(zip(checked, (_check_table(table, minimum=1) for table in held_out), strict=True))
-    else:
-        splits = [
-            split_held_out(rng, t, fraction) if fraction else (t, t) for rng, t in zip(rngs, checked, strict=True)
-        ]
-    lengths = [len(jax.tree.leaves(rows)[0]) for rows, _ in splits]
+    sizes = [len(jax.tree.leaves(table)[0]) for table in checked]
+    starts = np.cumsum([0, *sizes[:-1]])
+    if len(tables) == 1:
+        sizes, starts = sizes * n_models, np.zeros(n_models, int)
+    if parts is None:  # a generator for each model: its split does not depend on its neighbours
+        parts = [_split(host_rng(key, 7, m), n, fraction) for m, n in enumerate(sizes)]
+    pool = jax.tree.map(lambda *leaves: np.concatenate(leaves) if len(leaves) > 1 else leaves[0], *checked)
+    lengths = [len(part.kept) for part in parts]
     size = bucket(max(lengths))
-    rows = stack([jax.tree.map(lambda leaf: pad_rows(leaf, size), rows) for rows, _ in splits])
-    blocks = [_fixed_block(held, rng) for (_, held), rng in zip(splits, rngs, strict=True)]
-    held, weights = stack([block for block, _ in blocks]), np.stack([w for _, w in blocks])
-    return jax.device_put(_Data(rows, np.asarray(lengths), held, weights))  # once, not with every chunk
+    index = np.stack([pad_rows(part.kept + start, size) for part, start in zip(parts, starts, strict=True)])
+    blocks = [_fixed_block(host_rng(key, 16, m), part.held + starts[m]) for m, part in enumerate(parts)]
+    held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
+    pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
+    weights = np.stack([weight for _, weight in blocks])
+    return jax.device_put(_Data(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
 
 
 def train_many(
@@ -207,22 +230,22 @@ def train_many(
     batch_size: int = 128,
     max_steps: int = 3000,
     validation_fraction: float = 0.2,
-    held_out: Sequence[Any] | None = None,
+    parts: Sequence[Part] | None = None,
     held_out_objective: Any = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
 
-    A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
-    counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
-    return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`, and
-    `held_out_objective` that of the objective on them.
+    A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
+    may serve all models. `patience` counts chunks without a better held-out loss; None trains to the end and returns
+    the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the place of a split
+    by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
-    if len(models) != len(tables) or not models:
+    if len(tables) not in (1, len(models)) or not models:
         raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
-    data = _prepare(key, tables, held_out, validation_fraction)
+    data = _prepare(key, tables, parts, validation_fraction, len(models))
     rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
     state = _initial_state(stack(list(models)))
     judge = objective if held_out_objective is None else held_out_objective
@@ -232,8 +255,8 @@ def train_many(
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
         draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
-        batches = _draw_batches(draw_key, data.rows, data.lengths,
-                                n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
+        places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
+        batches = _gather(data.pool, data.index, places)
         state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
         held_loss = _held_out_loss(key, state.average, judge, data.held_out, data.weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
@@ -255,6 +278,10 @@ def train_many(
 
 
 def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
-    """Train one model; see `train_many` for the options."""
-    held = None if held_out is None else [held_out]
-    return train_many(key, [model], [table], objective, held_out=held, **options)[0]
+    """Train one model; see `train_many` for the options. `held_out` is another table, to stop by."""
+    parts = None
+    if held_out is not None:
+        n, n_held = (len(jax.tree.leaves(part)[0]) for part in (table, held_out))
+        table = jax.tree.map(lambda *leaves: np.concatenate(leaves), table, held_out)
+        parts = [Part(np.arange(n), np.arange(n, n + n_held))]
+    return train_many(key, [model], [table], objective, parts=parts, **options)[0]

@@ -77,12 +77,11 @@ def forest_diffusion_rows(rows, n, seed):
 
 def ctgan_rows(rows, n, seed):
     import pandas as pd
-    import torch
     from ctgan import CTGAN
 
-    torch.manual_seed(seed)
     table = pd.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])])
     model = CTGAN(epochs=300, pac=1, batch_size=100)
+    model.set_random_state(seed)
     model.fit(table)
     return model.sample(n).to_numpy()
 

@@ -74,7 +74,7 @@ def samplers(strategy, cases, hidden, seed):
         "ADASYN": ADASYN(sampling_strategy=strategy, random_state=seed),
     }
     for name, case in cases.items():
-        found[name] = ScoreOverSampler(strategy, field, Langevin(*case), random_state=seed)
+        found[name] = ScoreOverSampler(strategy, field, Langevin(*case), random_state=seed, selectivity=1.0)
     found["ScoreOverSampler"] = ScoreOverSampler(strategy, random_state=seed)
     return found
 
