@@ -15,7 +15,7 @@ LAYERS = {
     },
     2: {
         "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
-        "posterior", "datasets", "lazy",
+        "posterior", "datasets", "lazy", "streams", "buffer",
     },
     3: {
         "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",

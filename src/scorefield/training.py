@@ -197,6 +197,15 @@ def _prepare(key: jax.Array, tables: Sequence[Any], held_out: Sequence[Any] | No
     return jax.device_put(_Data(rows, np.asarray(lengths), held, weights))  # once, not with every chunk
 
 
+def _renewed(key: jax.Array, data: _Data, tables: Sequence[Any], held_out: Sequence[Any] | None) -> _Data:
+    """Other rows to train on; those held out stay, so that chunks are compared on the same rows."""
+    if held_out is None:
+        raise ValueError(
+            "Expected held_out tables beside refill, got none: rows split off at the start could come back."
+        )
+    return _prepare(key, tables, held_out, 0.0)._replace(held_out=data.held_out, weights=data.weights)
+
+
 def train_many(
     key: jax.Array,
     models: Sequence[Any],
@@ -211,13 +220,15 @@ def train_many(
     held_out_objective: Any = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
+    refill: Callable[[], Sequence[Any]] | None = None,
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels). `patience`
     counts chunks without a better held-out loss; None trains to the end and returns the last average. A true
     return of `callback` stops the run. `held_out` tables take the place of a split by `validation_fraction`, and
-    `held_out_objective` that of the objective on them.
+    `held_out_objective` that of the objective on them. `refill` gives new tables to train on before every chunk but
+    the first, for data larger than memory; it needs `held_out`, which stays.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
     if len(models) != len(tables) or not models:
@@ -231,6 +242,7 @@ def train_many(
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
+        data = _renewed(key, data, refill(), held_out) if refill and chunk else data
         draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
         batches = _draw_batches(draw_key, data.rows, data.lengths,
                                 n_steps=CHUNK_STEPS, batch_size=batch_size)  # fmt: skip
