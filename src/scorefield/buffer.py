@@ -14,6 +14,7 @@ from scorefield.density import column_scale
 # two members the same row, and takes 52 MB with 100 columns. A table of no more rows is read whole.
 BUFFER_ROWS = 1 << 17
 REFRESH = 8  # parts of the buffer, one renewed before each chunk: 16,384 rows for the 12,800 that a member has drawn
+READ_ROWS = 1 << 20  # for a part at most, but for the last row group: one row group of pyarrow's default size
 KEPT_ROWS = 200_000  # of classes that are held whole, all together: about as much memory again as the buffer
 
 
@@ -84,9 +85,10 @@ def _least(pool, new, size):
 class RowBuffer:
     """Rows of a `ParquetTable` in standard units, with the class shares of the file.
 
-    Each class has a pool: all of its rows where they are few, else a sample that `refill` renews from row groups in
-    random order. Every row belongs to one of `n_folds` folds for good, so that a model which never sees a fold can be
-    stopped by it.
+    Each class has a pool: all of its rows where they are few, else a uniform sample. `refill` takes row groups in
+    random order and replaces their rows in the pools by others of the same row group and class, so that the pools stay
+    a fair sample however the file is sorted. Every row belongs to one of `n_folds` folds for good, so that a model
+    which never sees a fold can be stopped by it.
     """
 
     def __init__(self, key, table, n_folds):
@@ -95,11 +97,10 @@ class RowBuffer:
         # One more than the share: `draw` rounds shares up or down at random.
         self.sizes = np.where(self.kept, table.counts, table.counts * BUFFER_ROWS // table.n_rows + 1)
         self.draws = self.visits = 0
-        self.order, self.streamed_groups = [], []
         self._first_pass()
-        # The same share of every row group, and of none more than is renewed at once.
-        largest = max(n for *_, n in table.groups)
-        self.thinning = min(1.0, BUFFER_ROWS / REFRESH / largest)
+        streamed = [groups for groups, kept in zip(self.groups, self.kept, strict=True) if not kept]
+        self.renewable = np.unique(np.concatenate(streamed)) if streamed else np.empty(0, int)
+        self.order = []
 
     def _folded(self, group):
         """Parts of a row group with the folds of their rows, which are the same whenever it is read."""
@@ -109,24 +110,29 @@ class RowBuffer:
             yield rows, labels, folds[start : start + len(rows)]
             start += len(rows)
 
+    def _sample(self, pools, rng, group, sizes, moments=None):
+        """Let the rows of a group into the pools (rows, folds, groups, ranks) of their classes, of limited sizes."""
+        for rows, labels, folds in self._folded(group):
+            if moments is not None:
+                moments.add(rows)
+            ranks, groups = rng.random(len(rows)), np.full(len(rows), group, np.int32)
+            for k in np.flatnonzero(np.bincount(labels, minlength=len(sizes)) * sizes):
+                own = labels == k
+                pools[k] = _least(pools[k], [leaf[own] for leaf in (rows, folds, groups, ranks)], sizes[k])
+        return pools
+
+    def _empty(self):
+        d = len(self.source.names)
+        return [[np.empty((0, d)), np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0)] for _ in self.sizes]
+
     def _first_pass(self):
         """Moments of all rows, and the pools."""
-        rng, moments, d = host_rng(self.key, 17), Moments(), len(self.source.names)
-        pools = [(np.empty((0, d)), np.empty(0, np.uint8), np.empty(0)) for _ in self.sizes]
+        rng, moments, pools = host_rng(self.key, 17), Moments(), self._empty()
         for group in range(len(self.source.groups)):
-            streamed = False
-            for rows, labels, folds in self._folded(group):
-                moments.add(rows)
-                ranks = rng.random(len(rows))
-                for k in np.unique(labels):
-                    own = labels == k
-                    pools[k] = _least(pools[k], (rows[own], folds[own], ranks[own]), self.sizes[k])
-                    streamed |= not self.kept[k]
-            if streamed:
-                self.streamed_groups.append(group)
+            pools = self._sample(pools, rng, group, self.sizes, moments)
         self.mean, self.scale, self.covariance = moments.units(self.source.dtype)
-        self.rows = [self._to_units(rows) for rows, *_ in pools]
-        self.folds = [folds for _, folds, _ in pools]
+        self.rows = [self._to_units(pool[0]) for pool in pools]
+        self.folds, self.groups = ([pool[i] for pool in pools] for i in (1, 2))
 
     def _to_units(self, rows):
         return ((rows - self.mean) / self.scale).astype(np.float32)
@@ -149,26 +155,26 @@ class RowBuffer:
 
     def refill(self):
         """Renew a part of the pools of large classes, then draw."""
-        fresh = 0
-        while self.streamed_groups and fresh < BUFFER_ROWS // REFRESH:
+        fresh = read = 0
+        while len(self.renewable) and fresh < BUFFER_ROWS // REFRESH and read < READ_ROWS:
             if not self.order:
-                self.order = host_rng(self.key, 19, self.visits).permutation(self.streamed_groups).tolist()
-            fresh += self._visit(self.order.pop())
+                self.order = host_rng(self.key, 19, self.visits).permutation(self.renewable).tolist()
+            group = self.order.pop()
+            fresh += self._renew(group)
+            read += self.source.groups[group][2]
         return self.draw()
 
-    def _visit(self, group):
-        """Put a share of a row group into random places of the pools; returns how many rows that were."""
-        rng, fresh = host_rng(self.key, 20, self.visits), 0
+    def _renew(self, group):
+        """Replace the rows of one row group by others of it; returns how many."""
+        places = [
+            np.flatnonzero((groups == group) & (not kept)) for groups, kept in zip(self.groups, self.kept, strict=True)
+        ]
+        sizes = np.array([len(own) for own in places])
+        pools = self._sample(self._empty(), host_rng(self.key, 20, self.visits), group, sizes)
         self.visits += 1
-        for rows, labels, folds in self._folded(group):
-            taken = ~self.kept[labels] & (rng.random(len(labels)) < self.thinning)
-            for k in np.unique(labels[taken]):
-                places = rng.permutation(self.sizes[k])
-                own = rng.permutation(np.flatnonzero(taken & (labels == k)))[: len(places)]
-                places = places[: len(own)]
-                self.rows[k][places], self.folds[k][places] = self._to_units(rows[own]), folds[own]
-            fresh += int(taken.sum())
-        return fresh
+        for k in np.flatnonzero(sizes):
+            self.rows[k][places[k]], self.folds[k][places[k]] = self._to_units(pools[k][0]), pools[k][1]
+        return int(sizes.sum())
 
     def pooled(self):
         """All rows in memory, those of small classes more often than in the file: (rows, class numbers)."""
