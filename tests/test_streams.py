@@ -19,7 +19,7 @@ COLUMNS = ["a", "b", "c"]
 
 
 def make(n, seed):
-    """Three columns, two classes: a shift in one column, a spread in another, and a row number."""
+    """Three columns, two classes: a shift in one column, a spread in another."""
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(int)
     X = rng.normal(size=(n, 3))
@@ -131,7 +131,7 @@ def spy(monkeypatch):
 def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch):
     monkeypatch.setattr(classifier, "JOINT_PATIENCE", 1000)
     monkeypatch.setattr(buffer, "REFRESH", 1)
-    table = tables[0].assign(row=np.arange(N))
+    table = tables[0].assign(c=np.arange(N))  # the number of the row
     seen = spy(monkeypatch)
     model = ScoreClassifier(**SMALL).fit(write(table, tmp_path / "t.parquet"), "y")
 
@@ -310,7 +310,7 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
         assert result.exit_code == 0, result.output
         return result.output
 
-    table = tables[0].assign(n=np.arange(N) % 7)
+    table = tables[0].assign(c=np.arange(N) % 7)
     (tmp_path / "parts").mkdir()
     for i in range(3):
         write(table[i * 4000 : (i + 1) * 4000], tmp_path / "parts" / f"{i}.parquet")
@@ -319,7 +319,7 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
         commands, "ScoreClassifier", lambda **options: ScoreClassifier(**{**SMALL, "max_steps": 200, **options})
     )
     said = run("fit", tmp_path / "parts", "--target", "y", "-o", tmp_path / "a.skops")
-    assert f"learned 2 classes from {N} rows of 4 columns" in said
+    assert f"learned 2 classes from {N} rows of 3 columns" in said
     monkeypatch.setattr(commands, "read_labelled", None)  # neither reads a table whole
     run("fit", whole, "--target", "y", "-o", tmp_path / "b.skops", "--stream")
     monkeypatch.setattr(commands, "STREAMED_BYTES", 1000)
@@ -331,4 +331,4 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
     pd.testing.assert_frame_equal(found["b"], found["c"])
     assert (found["a"]["predicted_y"] == found["b"]["predicted_y"]).mean() > 0.95
     run("sample", tmp_path / "a.skops", "--label", "1", "-n", "20", "-o", tmp_path / "rows.csv")
-    assert pd.read_csv(tmp_path / "rows.csv")["n"].dtype.kind == "i"
+    assert pd.read_csv(tmp_path / "rows.csv")["c"].dtype.kind == "i"

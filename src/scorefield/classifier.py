@@ -300,6 +300,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         buffer = RowBuffer(key, source, count_folds(self.n_members))
         self.mean_, self.scale_ = buffer.mean, buffer.scale
         d = len(buffer.mean)
+        # As `fit_gaussian` has it, which does not shrink the covariance of so many rows.
         base = gaussian_from_covariance(np.zeros(d), buffer.covariance + self.noise**2 * np.eye(d))
         table, folds = buffer.draw()
 
@@ -310,7 +311,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         model = self._train_joint(key, table, parts_of_folds(folds, self.n_members), base, refill)
         pooled = buffer.pooled()
         self._set_start_rows(key, *pooled)
-        # A constant for each class wants all rows of the rare ones; a common one, the shares of the file.
+        # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
         self.offsets_ = self._joint_offsets(key, model, *(table if self.label_weight > 0 else pooled))
 
     def _train_joint(self, key, table, parts, base, refill=None):
