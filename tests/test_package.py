@@ -14,8 +14,8 @@ LAYERS = {
         "samplers", "integration", "normalization", "flow", "decisions", "gaussian_theory",
     },
     2: {
-        "_base", "density", "classifier", "oversampling", "tables", "prior_correction", "features", "labelling",
-        "posterior", "datasets", "lazy",
+        "_base", "density", "classifier", "ensemble", "oversampling", "tables", "prior_correction", "features",
+        "labelling", "posterior", "datasets", "lazy", "streams", "buffer",
     },
     3: {
         "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",

@@ -6,10 +6,10 @@ Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theo
 import copy
 import inspect
 import numbers
+import os
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -21,62 +21,22 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
-from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, pytree, to_plain
+from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, to_plain
+from scorefield.buffer import RowBuffer, fits_in_memory
 from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, ScoreDensity
-from scorefield.fields import fit_gaussian
+from scorefield.ensemble import JointInUnits, SeparateInUnits, count_folds, member_parts, parts_of_folds
+from scorefield.fields import fit_gaussian, gaussian_from_covariance
 from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, init_joint
 from scorefield.lazy import partition_wise
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
-from scorefield.training import Part, train_many
+from scorefield.streams import ParquetTable
+from scorefield.training import train_many
 
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 HELD_OUT = 0.2
 JOINT_PATIENCE = 5  # chunks: the labels' held-out loss turns early and does not come back
-
-
-@pytree
-class JointInUnits:
-    """x in its own units -> log p(x, y) of all classes of a joint model, with shifts that hold priors and anchor."""
-
-    model: JointEnergies
-    mean: jax.Array
-    scale: jax.Array
-    shifts: jax.Array
-
-    def __call__(self, x):
-        return self.model((x - self.mean) / self.scale) + self.shifts - jnp.sum(jnp.log(self.scale))
-
-
-@pytree
-class SeparateInUnits:
-    """x in its own units -> log p(x, y) of separately fitted densities."""
-
-    functions: tuple
-    shifts: jax.Array
-
-    def __call__(self, x):
-        return jnp.stack([function(x) for function in self.functions]) + self.shifts
-
-
-def member_parts(rng, labels, n_members):
-    """(rows to train on, rows to stop by) of each member: stratified folds, so that all rows train most members."""
-    n_folds = min(max(n_members, 5), 10)
-    parts = []
-    for member in range(n_members):
-        if member % n_folds == 0:
-            fold = np.empty(len(labels), int)
-            for label in np.unique(labels):
-                own = np.flatnonzero(labels == label)
-                fold[own] = (rng.permutation(len(own)) + rng.integers(n_folds)) % n_folds
-        held = fold == member % n_folds
-        for label, count in enumerate(np.bincount(labels)):
-            if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
-                held[rng.choice(np.flatnonzero(labels == label))] = True
-        rows = np.arange(len(labels))
-        parts.append(Part(rows[~held], rows[held]) if held.any() else Part(rows, rows))
-    return parts
 
 
 def _fit_class(density, rows, seed, label):
@@ -188,32 +148,72 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y):
-        """Learn the class densities from rows X (n, d) and labels y (n,)."""
+        """Learn the class densities from rows and labels, in memory or in Parquet files.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), str or path
+            Rows; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
+            are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
+            buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
+        y : array-like of shape (n,) or str
+            Labels; or the name of their column in the files. All other columns must hold numbers.
+
+        Returns
+        -------
+        self : ScoreClassifier
+        """
+        if isinstance(X, str | os.PathLike):
+            with fit_task(self):
+                self._fit_path(X, y)
+            return self
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         with fit_task(self, X=X, y=y):
             self._fit(X, y)
         return self
 
+    def _fit_path(self, path, target):
+        """Learn from Parquet files; those that fit into the buffer are read whole."""
+        if not isinstance(target, str):
+            raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
+        if not isinstance(self.density, str) or self.calibration is not None:
+            raise ValueError(
+                'Expected density="joint" and calibration=None with a path, got '
+                f"density={self.density!r} and calibration={self.calibration!r}; read the table into memory for them."
+            )
+        table = ParquetTable(path, target)
+        if fits_in_memory(table):
+            self._fit(*table.read())
+        else:
+            self._set_classes(table.classes, table.counts)
+            self._fit_streamed(key_from(self.random_state), table)
+        self.n_features_in_ = len(table.names)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+
     def _fit(self, X, y):
-        for name in ("densities_", "model_", "offsets_", "mean_", "scale_", "start_rows_", "history_"):
-            vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()[0]!r}.")
-        counts = np.bincount(labels)
-        self.frequencies_ = counts / counts.sum()
-        self.priors_ = self._resolve_priors()
-        if self.costs is not None:
-            check_costs(self.costs, len(self.classes_))
+        classes, labels = np.unique(y, return_inverse=True)
+        self._set_classes(classes, np.bincount(labels))
         key = key_from(self.random_state)
-        self.intercepts_ = np.zeros(len(self.classes_))
         if self.calibration == "intercept":
             self.intercepts_ = self._fit_intercepts(X, labels)
         if isinstance(self.density, str):
             self._fit_joint(key, X, labels)
         else:
             self._fit_separate(key, X, labels)
+
+    def _set_classes(self, classes, counts):
+        """Forget an earlier fit, then set what follows from the labels alone."""
+        for name in ("densities_", "model_", "offsets_", "mean_", "scale_", "start_rows_", "history_"):
+            vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
+        self.classes_ = classes
+        if len(classes) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {classes.tolist()[0]!r}.")
+        self.frequencies_ = counts / counts.sum()
+        self.priors_ = self._resolve_priors()
+        if self.costs is not None:
+            check_costs(self.costs, len(classes))
+        self.intercepts_ = np.zeros(len(classes))
 
     def _resolve_priors(self):
         n = len(self.classes_)
@@ -231,30 +231,55 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scaler._set_scale(X)
         self.mean_, self.scale_ = scaler.mean_, scaler.scale_
         rows = in_units(X, *self._units())
-        base = fit_gaussian(rows, noise=self.noise)
+        table = (rows, labels.astype(np.int32))
+        parts = member_parts(host_rng(key, 15), labels, self.n_members)
+        model = self._train_joint(key, table, parts, fit_gaussian(rows, noise=self.noise))
+        self._set_start_rows(key, rows, labels)
+        self.offsets_ = self._joint_offsets(key, model, rows, labels)
+
+    def _fit_streamed(self, key, source):
+        """The joint model of a table larger than the buffer."""
+        buffer = RowBuffer(key, source, count_folds(self.n_members))
+        self.mean_, self.scale_ = buffer.mean, buffer.scale
+        d = len(buffer.mean)
+        # As `fit_gaussian` has it, which does not shrink the covariance of so many rows.
+        base = gaussian_from_covariance(np.zeros(d), buffer.covariance + self.noise**2 * np.eye(d))
+        table, folds = buffer.draw()
+
+        def refill():
+            fresh, folds = buffer.refill()
+            return [fresh], parts_of_folds(folds, self.n_members)
+
+        model = self._train_joint(key, table, parts_of_folds(folds, self.n_members), base, refill)
+        pooled = buffer.pooled()
+        self._set_start_rows(key, *pooled)
+        # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
+        self.offsets_ = self._joint_offsets(key, model, *(table if self.label_weight > 0 else pooled))
+
+    def _train_joint(self, key, table, parts, base, refill=None):
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
-        members = [init_joint(k, base, rows, n_classes, hidden=tuple(self.hidden)) for k in keys]
+        members = [init_joint(k, base, table[0], n_classes, hidden=tuple(self.hidden)) for k in keys]
         weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)
-        table = (rows, labels.astype(np.int32))
-        parts = member_parts(host_rng(key, 15), labels, self.n_members)
         fits = train_many(
             key, members, [table], objective, parts=parts, max_steps=self.max_steps, patience=JOINT_PATIENCE,
-            held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report,
+            held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report, refill=refill,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
         model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
         self.model_ = to_plain(model)
+        return model
+
+    def _set_start_rows(self, key, rows, labels):
         order = host_rng(key, 14).permutation(len(rows))  # a sorted table must not start all chains at one end
-        self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(n_classes)]
-        noisy = rows + self.noise * host_rng(key, 12).normal(size=rows.shape)  # what the model is the density of
-        self.offsets_ = self._joint_offsets(key, model, noisy, labels)
+        self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(self.classes_))]
 
     def _joint_offsets(self, key, model, rows, labels):
         """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
+        rows = rows + self.noise * host_rng(key, 12).normal(size=rows.shape)  # what the model is the density of
         if self.label_weight > 0:
             return np.full(len(self.classes_), importance_anchor(key, Method(model, "total"), rows).offset)
         offsets = []

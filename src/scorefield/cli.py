@@ -23,6 +23,7 @@ DEMO = ("recover-2d", "imbalanced-10d")
 _state = {"debug": False}
 
 Data = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")]
+DataOrFolder = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, or a folder of the last.")]
 ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write, by its ending.")]
@@ -103,8 +104,18 @@ def resample(
 
 
 @app.command()
-def fit(data: Data, target: Target, output: Output, seed: Seed = 0, force: Force = False, quiet: Quiet = False):
+def fit(
+    data: DataOrFolder,
+    target: Target,
+    output: Output,
+    stream: Annotated[bool, typer.Option("--stream", help="Read Parquet in parts, whatever its size.")] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
     """Fit a score-based classifier to a table of numbers and store it.
+
+    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory.
 
     Example: [b]scorefield fit data.csv --target fraud -o model.skops[/b]
     """
@@ -112,19 +123,22 @@ def fit(data: Data, target: Target, output: Output, seed: Seed = 0, force: Force
     from scorefield.files import check_output
 
     check_output(output, force=force, kinds=(".skops",))
-    with _working(f"reading {data}", quiet):
-        table = commands.read_labelled(data, target)
-    stored = commands.fit(table, target, seed=seed, verbose=_verbose(quiet))
+    if stream or commands.is_large(data):
+        stored, n = commands.fit_parquet(data, target, seed=seed, verbose=_verbose(quiet))
+    else:
+        with _working(f"reading {data}", quiet):
+            table = commands.read_labelled(data, target)
+        stored, n = commands.fit(table, target, seed=seed, verbose=_verbose(quiet)), len(table)
     commands.save_model(output, stored)
     model = stored["model"]
-    _say(quiet, f"learned {len(model.classes_)} classes from {len(table)} rows of {model.n_features_in_} columns")
+    _say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
     _say(quiet, f"wrote {output}")
 
 
 @app.command()
 def predict(
     model: ModelFile,
-    data: Data,
+    data: DataOrFolder,
     output: Output,
     force: Force = False,
     quiet: Quiet = False,

@@ -7,8 +7,10 @@ from scorefield.density import MODELS, ScoreDensity
 from scorefield.files import read_table, whole_file, write_whole
 from scorefield.oversampling import ScoreOverSampler
 from scorefield.samplers import Langevin
+from scorefield.streams import ParquetTable
 
 MAX_CATEGORIES = 100  # distinct texts of a column beyond which it is no category
+STREAMED_BYTES = 256 << 20  # of a Parquet file beyond which it is read in parts: whole, it takes several times that
 LOOKED_AT = 200  # values from which a column of dates is told
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's own chain, a row a chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
@@ -110,6 +112,19 @@ def fit(table, target, *, seed=0, verbose=0):
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(X.astype(np.float64), y.to_numpy())
     integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
     return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
+
+
+def is_large(path):
+    """Whether a table is learned from in parts: a folder, or a large Parquet file."""
+    return path.is_dir() or (path.suffix == ".parquet" and path.is_file() and path.stat().st_size > STREAMED_BYTES)
+
+
+def fit_parquet(path, target, *, seed=0, verbose=0):
+    """What `fit` returns, from Parquet files that need not fit into memory, and the number of their rows."""
+    table = ParquetTable(path, target)
+    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
+    stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
+    return stored, table.n_rows
 
 
 def save_model(path, stored):

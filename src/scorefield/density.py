@@ -72,6 +72,12 @@ class InUnits:
         return self.function((x - self.mean) / self.scale) - jnp.sum(jnp.log(self.scale))  # type: ignore[operator]
 
 
+def column_scale(mean, deviation, dtype):
+    """The unit of each column: its deviation, or for a constant column its size, so that it keeps its unit."""
+    tiny = 8 * np.finfo(dtype).eps * np.abs(mean)  # rounding of the values themselves
+    return np.where(deviation > tiny, deviation, np.where(mean != 0, np.abs(mean), 1.0))
+
+
 class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
@@ -258,8 +264,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             widest = np.abs(X - self.mean_).max(axis=0)
             unit = np.where(widest > 0, widest, 1.0)
             deviation = unit * np.sqrt(np.mean(((X - self.mean_) / unit) ** 2, axis=0))
-            tiny = 8 * np.finfo(X.dtype).eps * np.abs(self.mean_)  # rounding of the values themselves
-            self.scale_ = np.where(deviation > tiny, deviation, np.where(self.mean_ != 0, np.abs(self.mean_), 1.0))
+            self.scale_ = column_scale(self.mean_, deviation, X.dtype)
 
     def _to_units(self, X):
         return in_units(X, self.mean_, self.scale_)

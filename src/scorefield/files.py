@@ -10,6 +10,8 @@ import shutil
 import tempfile
 import warnings
 
+from scorefield.streams import parquet_files
+
 KINDS = (".csv", ".csv.gz", ".parquet")
 PART_ROWS = 50_000  # rows in memory while a table is streamed: 100 columns of them are 40 MB
 SNIFFED = 1 << 16  # bytes from which the separator is told
@@ -126,13 +128,14 @@ def _csv_format(path, kind):
 
 
 def read_parts(path, rows=PART_ROWS):
-    """DataFrames of at most `rows` rows, in order; at least one of them."""
-    path, kind = _check_input(path)
+    """DataFrames of at most `rows` rows, in order; at least one of them. A folder's Parquet files are one table."""
     empty = True
-    for part in _parquet_parts(path, rows) if kind == ".parquet" else _csv_parts(path, kind, rows):
-        if len(part):
-            empty = False
-            yield part
+    for file in parquet_files(path) if pathlib.Path(path).is_dir() else [path]:
+        file, kind = _check_input(file)
+        for part in _parquet_parts(file, rows) if kind == ".parquet" else _csv_parts(file, kind, rows):
+            if len(part):
+                empty = False
+                yield part
     if empty:
         raise ValueError(f"Expected rows in {path}, got a header alone.")
 

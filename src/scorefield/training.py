@@ -190,6 +190,13 @@ def _raise_diverged(losses: np.ndarray, step: int) -> None:
                         f"{step + offset}, {cause}.")  # fmt: skip
 
 
+def _check_tables(models: Sequence[Any], tables: Sequence[Any], parts: Any, refill: Any) -> None:
+    if len(tables) not in (1, len(models)) or not models:
+        raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
+    if refill and parts is None:
+        raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
+
+
 class _Data(NamedTuple):
     pool: Any  # leaves (bucket, ...): the rows of all models, each once
     index: Any  # (models, bucket) rows of the pool that a model is trained on
@@ -220,6 +227,11 @@ def _prepare(
     return jax.device_put(_Data(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
 
 
+def _renewed(key: jax.Array, data: _Data, tables: Sequence[Any], parts: Sequence[Part], n_models: int) -> _Data:
+    """Other rows to train on; those held out stay, so that chunks are compared on the same rows."""
+    return _prepare(key, tables, parts, 0.0, n_models)._replace(held_out=data.held_out, weights=data.weights)
+
+
 def train_many(
     key: jax.Array,
     models: Sequence[Any],
@@ -234,17 +246,19 @@ def train_many(
     held_out_objective: Any = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
+    refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None = None,
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
     may serve all models. `patience` counts chunks without a better held-out loss; None trains to the end and returns
     the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the place of a split
-    by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
+    by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out. `refill` gives new
+    tables and parts to train on before every chunk but the first, for data larger than memory; it needs `parts`,
+    whose held-out rows stay.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
-    if len(tables) not in (1, len(models)) or not models:
-        raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
+    _check_tables(models, tables, parts, refill)
     data = _prepare(key, tables, parts, validation_fraction, len(models))
     rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
     state = _initial_state(stack(list(models)))
@@ -254,6 +268,7 @@ def train_many(
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
+        data = _renewed(key, data, *refill(), len(models)) if refill and chunk else data
         draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
         places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
         batches = _gather(data.pool, data.index, places)
