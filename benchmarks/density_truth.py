@@ -32,7 +32,7 @@ N_TEST = 4000
 
 
 def anchored(key, log_density, rows, test):
-    return map_rows(log_density, test, chunk=1024) + importance_anchor(key, log_density, rows).offset
+    return map_rows(log_density, test) + importance_anchor(key, log_density, rows).offset
 
 
 def gaussian(key, rows, test):
@@ -60,7 +60,7 @@ def energy(key, rows, test):
 def diffusion(key, rows, test):
     start = init_diffusion_field(key, rows, hidden=HIDDEN, sigma_min=default_noise(*rows.shape))
     field = train(key, start, rows, MultilevelDenoising(), batch_size=512, max_steps=5000).model
-    return field, map_rows(FlowLogDensity(field), test, chunk=2048)
+    return field, map_rows(FlowLogDensity(field), test)
 
 
 def kernel_density(key, rows, test):

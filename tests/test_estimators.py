@@ -636,3 +636,35 @@ def test_decision_function_agrees_with_predict_under_costs(rng):
     np.testing.assert_array_equal(np.argmax(model.decision_function(X), axis=1), model.predict(X))
     free = ScoreClassifier(ScoreDensity(model="gaussian"), costs=np.zeros((2, 2))).fit(X[:100], y[:100])
     assert np.isfinite(free.decision_function(X)).all()
+
+
+def test_members_hold_out_stratified_parts():
+    from scorefield.ensemble import member_parts
+
+    labels = np.repeat([0, 1, 2], [200, 12, 1])
+    parts = member_parts(np.random.default_rng(0), labels, 12)
+    trained = np.zeros(len(labels), int)
+    for kept, held in parts:
+        assert not set(kept) & set(held)
+        assert len(kept) + len(held) == len(labels)
+        assert {0, 1} <= set(labels[held])  # every class that can spare a row
+        assert 2 in labels[kept]  # a single row trains
+        trained[kept] += 1
+    assert trained.min() >= 9  # every row trains most members
+    (kept, held), *_ = member_parts(np.random.default_rng(0), np.array([0, 1]), 1)
+    assert set(kept) == set(held) == {0, 1}
+
+
+def test_joint_model_sees_a_step_in_one_column():
+    """A narrow band in one of many columns: thresholds find it, and the probability stays differentiable."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(1500, 8))
+    X[:, 7] = rng.integers(0, 2, 1500)
+    y = (np.abs(X[:, 2] - 0.3) < 0.08).astype(int)
+    model = ScoreClassifier(random_state=0, n_members=2, max_steps=600).fit(X[:1000], y[:1000])
+    from sklearn.metrics import roc_auc_score
+
+    assert roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1]) > 0.95
+    members = model.model_["members"]
+    assert tuple(members[0]["columns"]) == (0, 1, 2, 3, 4, 5, 6)  # two values need no threshold
+    assert np.isfinite(model.grad_log_density(X[:5])).all()

@@ -12,13 +12,13 @@ from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score, brier_score_loss, precision_recall_fscore_support
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold, TunedThresholdClassifierCV
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
 from scorefield.benchmark.folds import same_rows, thin
 from scorefield.benchmark.ranks import EQUIVALENT, corrected_interval
-from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, weighted
+from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, weighted
 from scorefield.oversampling import ScoreOverSampler
 
 N_FOLDS, INNER_FOLDS = 5, 3
@@ -119,7 +119,7 @@ def _remedies(estimator, y, seed, tuned):
     heavier = weighted(estimator, y)
     if heavier is not None:
         remedies[WEIGHTS] = heavier
-    remedies[THRESHOLD] = TunedThresholdClassifierCV(clone(estimator), scoring="f1", cv=inner)
+    remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
     remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
     neighbors = min(5, int(y.sum()) - 2)
     if neighbors >= 1:

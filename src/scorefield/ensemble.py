@@ -48,6 +48,8 @@ def member_parts(rng, labels, n_members):
             for label in np.unique(labels):
                 own = np.flatnonzero(labels == label)
                 fold[own] = (rng.permutation(len(own)) + rng.integers(n_folds)) % n_folds
+                if len(own) == 1:
+                    fold[own] = -1  # the only row of a class trains every member
         held = fold == member % n_folds
         for label, count in enumerate(np.bincount(labels)):
             if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too

@@ -5,7 +5,7 @@ The paper's comparison (Tab:fraud_detection) with the arms that could refute it.
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from scorefield.benchmark import folds
@@ -15,6 +15,7 @@ from scorefield.benchmark.remedies import (
     OURS_TUNED,
     THRESHOLD,
     WEIGHTS,
+    TunedThreshold,
     installed_peers,
     learners,
     over_samplers,
@@ -105,7 +106,7 @@ def _threshold_arm(split, models):
     """scikit-learn's tuned threshold; its decisions at one half are those at the threshold."""
     for name, learner in models.items():
         with measured() as cost:
-            tuned = TunedThresholdClassifierCV(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
+            tuned = TunedThreshold(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
         probability = tuned.predict_proba(split.X_test)[:, 1]
         found = scores(split.y_test, probability, tuned.best_threshold_)
         found |= {"f1": found["f1_tuned"], "seconds": cost.seconds, "megabytes": cost.megabytes}

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.covariance import ledoit_wolf
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
@@ -132,6 +133,19 @@ def boosting(seed):
     from xgboost import XGBClassifier
 
     return XGBClassifier(random_state=seed, n_jobs=1)
+
+
+class TunedThreshold(TunedThresholdClassifierCV):
+    """scikit-learn's, which leaves the threshold at one half where all inner probabilities are the same."""
+
+    def fit(self, X, y, **params):
+        try:
+            return super().fit(X, y, **params)
+        except ValueError as error:
+            if "constant predictions" not in str(error):
+                raise
+        self.estimator_, self.best_threshold_ = clone(self.estimator).fit(X, y), 0.5
+        return self
 
 
 def weighted(learner, y):
