@@ -29,6 +29,7 @@ from scorefield.tables import (
     is_frame,
 )
 
+BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
 MAX_RIVALS = 2000  # rows that stand for the other classes when generated rows are judged; distances cost this much
 NEIGHBORS = 5  # whose distance tells how much a class claims a place
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
@@ -185,18 +186,16 @@ class ScoreOverSampler(BaseOverSampler):
                 continue
             own = np.flatnonzero(y == label)
             rng = np.random.default_rng([seed, position])
-            n_drawn = max(n_new, round(self.selectivity * n_new))
-            drawn, chain_parents = self._generate(label, numbers, own, n_drawn, rng, spread)
-            if n_drawn > n_new and numbers.shape[1]:
+            draw = self._drawer(label, numbers, own, rng, spread)
+            others = None
+            if self.selectivity > 1 and numbers.shape[1]:
                 rival_rng = np.random.default_rng([seed, position, 1])
                 if rivals is None:
                     places = np.flatnonzero(y != label)
                     others = numbers[places[rival_places(rival_rng, len(places))]]
                 else:
                     others = rivals(label, rival_rng)
-                kept = least_claimed(drawn, numbers[own], others, n_new)
-                drawn, chain_parents = drawn[kept], chain_parents[kept]
-            drawn, chain_parents = drawn[:n_new], chain_parents[:n_new]
+            drawn, chain_parents = self._select(draw, n_new, numbers[own], others)
             drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
@@ -222,36 +221,54 @@ class ScoreOverSampler(BaseOverSampler):
             return pd.concat([X, rows], ignore_index=True).astype(dict(X.dtypes)), y_more
         return np.concatenate([X, rows]), y_more
 
-    def _generate(self, label, numbers, own, n_new, rng, spread):
-        """New numeric rows of one class and the position among `own` that each started from."""
+    def _select(self, draw, n_new, own, others):
+        """Rows and parents of the draws that are kept, batch by batch: memory does not grow with the rows drawn."""
+        batches = []
+        for begin in range(0, n_new, BATCH_ROWS):
+            n = min(BATCH_ROWS, n_new - begin)
+            drawn, parents = draw(n if others is None else round(self.selectivity * n))
+            if len(drawn) > n:
+                kept = least_claimed(drawn, own, others, n)
+                drawn, parents = drawn[kept], parents[kept]
+            batches.append((drawn, parents))
+        return tuple(np.concatenate(part) for part in zip(*batches, strict=True))
+
+    def _drawer(self, label, numbers, own, rng, spread):
+        """A function that draws n numeric rows of one class, and the position among `own` that each started from."""
         rows = numbers[own]
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
-        drawn = rows[rng.integers(0, len(rows), n_new)]
+
+        def repeated(n):
+            return rows[rng.integers(0, len(rows), n)]
+
         if numbers.shape[1] == 0:
-            return drawn, np.full(n_new, -1)
+            return lambda n: (repeated(n), np.full(n, -1))
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
             warnings.warn(
                 f"Class {label!r} has {len(rows)} row(s) without any spread; new rows are that row plus Gaussian "
                 "noise of a tenth of each column's spread over all classes.",
                 stacklevel=5,
             )
-            deviations = spread() if spread else column_spread(numbers)
-            return drawn + 0.1 * deviations * rng.normal(size=drawn.shape), rng.integers(0, len(rows), n_new)
+            noise = 0.1 * (spread() if spread else column_spread(numbers))
+            return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
         density = self._fitted_density(label, rows[:, varying], rng)
         default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
         sampler = self.sampler or density.sampler or default
-        result = density.draw(
-            n_new, int(rng.integers(1 << 31)), sampler=sampler, rows=density._to_units(rows[:, varying])
-        )
-        if result.n_diverged:
-            warnings.warn(
-                f"Class {label!r}: {result.n_diverged} chains diverged and were replaced with a step size of "
-                f"{result.step_size:.3g}; choose a smaller step_size than {sampler.get_params().get('step_size')}.",
-                stacklevel=5,
-            )
-        # Columns that are constant within the class stay so.
-        drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
-        return drawn, result.parents
+        starts = density._to_units(rows[:, varying])
+
+        def draw(n):
+            drawn = repeated(n)  # columns that are constant within the class stay so
+            result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, rows=starts)
+            if result.n_diverged:
+                warnings.warn(
+                    f"Class {label!r}: {result.n_diverged} chains diverged and were replaced with a step size of "
+                    f"{result.step_size:.3g}; choose a smaller step_size than {sampler.get_params().get('step_size')}.",
+                    stacklevel=6,
+                )
+            drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
+            return drawn, result.parents
+
+        return draw
 
     def _fitted_density(self, label, rows, rng):
         density = ScoreDensity() if self.density is None else clone(self.density)
