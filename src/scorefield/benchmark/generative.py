@@ -3,6 +3,7 @@
 Eq:generative_classification_1 with our densities, the paper's, and scikit-learn's.
 """
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -20,12 +21,22 @@ from scorefield.density import ScoreDensity
 from scorefield.experiments.experiment import Experiment
 
 
+class RegularisedQDA(QuadraticDiscriminantAnalysis):
+    """scikit-learn's; where a class has fewer rows than columns, with a tenth of shrinkage."""
+
+    def fit(self, X, y):
+        try:
+            return super().fit(X, y)
+        except np.linalg.LinAlgError:
+            return self.set_params(solver="eigen", shrinkage=0.1, reg_param=0.0).fit(X, y)
+
+
 def classifiers(seed):
     """Generative classifiers by name, and two that are not."""
     per_class = {model: ScoreDensity(model=model) for model in ("auto", "gaussian", "kernel", "energy")}
     found = {
         "naive Bayes": GaussianNB(),
-        "QDA": QuadraticDiscriminantAnalysis(reg_param=0.1),
+        "QDA": RegularisedQDA(reg_param=0.1),
         "KDE": ScoreClassifier(KernelDensity(bandwidth="scott")),
         "GMM": ScoreClassifier(GaussianMixture(3, reg_covar=1e-2, random_state=seed)),
         "paper's": ScoreClassifier(paper_field(seed)),
