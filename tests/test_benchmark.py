@@ -21,7 +21,7 @@ from scorefield.benchmark.ranks import (
     signed_rank,
     wins_ties_losses,
 )
-from scorefield.benchmark.registry import EXPERIMENTS, STUDY
+from scorefield.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
 from scorefield.benchmark.summaries import show_generative, show_oversampling
 from scorefield.experiments.page import collect, write_report
 from scorefield.experiments.statistics import FAILS, HOLDS
@@ -144,6 +144,14 @@ def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
     json.dumps(rows)
 
 
+def test_peers_are_asked_for_and_missing_ones_named(table, monkeypatch):
+    monkeypatch.setattr(folds, "load", lambda name: table)
+    monkeypatch.setattr(oversampling, "installed_peers", lambda: [])
+    monkeypatch.setattr(oversampling, "learners", lambda seed: {})
+    with pytest.raises(ValueError, match="ForestDiffusion or ctgan"):
+        oversampling.run(0, {**EXPERIMENTS["peers"].config, "tables": ["only"]})
+
+
 def made_up_rows(arms, gains, n_tables=12, learner="forest"):
     """Rows of arms whose measures differ by known amounts."""
     rng, rows = np.random.default_rng(0), []
@@ -180,18 +188,16 @@ def test_pages_and_diagrams_are_drawn(tmp_path):
 @pytest.fixture(scope="module")
 def committed():
     found = collect(EXPERIMENTS.values(), ROOT / "results" / "benchmark", seeds=None, quick=False)
-    assert {experiment.name for experiment, _, _ in found} == set(EXPERIMENTS)
+    assert {experiment.name for experiment, _, _ in found} == set(DEFAULT)
     return found
 
 
 def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
     import shutil
 
-    monkeypatch.setattr("scorefield.experiments.page.picture", lambda figure, caption: "")
-    monkeypatch.setattr("scorefield.benchmark.summaries._critical_difference_figure", lambda *a, **k: None)
     shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
-    monkeypatch.setattr("scorefield.experiments.page._section", lambda *parts: "")
-    write_report(STUDY, list(EXPERIMENTS.values()), tmp_path)
+    monkeypatch.setattr("scorefield.experiments.page._section", lambda *parts: "")  # the page's pictures take longer
+    write_report(STUDY, [EXPERIMENTS[name] for name in DEFAULT], tmp_path)
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
 

@@ -317,7 +317,7 @@ def reproduce(
 
 @app.command()
 def benchmark(
-    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative; none is both.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
     out: Out = pathlib.Path("report"),
     seeds: Annotated[int | None, typer.Option(min=1, help="Splits of tables to run, of the 88.")] = None,
     quick: Annotated[bool, typer.Option(help="Six small tables, one split: ten minutes.")] = False,
@@ -329,10 +329,10 @@ def benchmark(
     """
     from scorefield.benchmark import registry
 
-    names = names or list(registry.EXPERIMENTS)
+    names = names or list(registry.DEFAULT)
     unknown = sorted(set(names) - set(registry.EXPERIMENTS))
     if unknown:
-        raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {' and '.join(registry.EXPERIMENTS)}.")
+        raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {', '.join(registry.EXPERIMENTS)}.")
     _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
 
 

@@ -158,6 +158,8 @@ def run(seed, config):
         rows += [] if heavier is None else _arm(WEIGHTS, None, split, {learner: heavier})
     n_rare = min(int(split.y[part].sum()) for part in split.parts())
     peers = installed_peers() if config["peers"] else ()
+    if config["peers"] and not peers:
+        raise ValueError("Expected ForestDiffusion or ctgan to be installed, got neither; pip install one of them.")
     for arm, sampler in over_samplers(n_rare, seed, peers).items():
         rows += _arm(arm, sampler, split, models)
     if config["tuned"]:
