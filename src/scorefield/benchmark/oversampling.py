@@ -175,7 +175,7 @@ OVERSAMPLING = Experiment(
     "part, the rest is tested by repeated cross-validation.",
     run,
     show_oversampling,
-    len(folds.TABLES) * SPLITS["n_folds"] * SPLITS["n_repeats"],
+    len(folds.TABLES) * SPLITS["n_folds"],  # one repetition: two hours on two cores; more with --seeds
     len(QUICK_TABLES),
     {"tables": list(folds.TABLES), **SPLITS, "tuned": True, "peers": False},
     {"tables": list(QUICK_TABLES), "tuned": False},
