@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import advise
-from scorefield.advice import CODE, NOISE, NOTHING, OURS, OURS_TUNED, THRESHOLD, _code, _verdict
+from scorefield.advice import CODE, NOISE, NOTHING, OURS, OURS_TUNED, THRESHOLD, _code, _thinned, _verdict
+from scorefield.benchmark.remedies import boosting
 
 
 @pytest.mark.parametrize(
@@ -81,15 +84,42 @@ def test_verdict_needs_more_than_the_best_of_many():
 
 
 @pytest.mark.parametrize("winner", list(CODE))
+@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([1, 0])])
 @pytest.mark.parametrize("estimator", [LogisticRegression(C=0.5), RandomForestClassifier(5, random_state=0)])
-def test_code_runs_as_given(winner, estimator):
+def test_code_runs_as_given(winner, labels, estimator):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 2)), np.repeat([0, 1], [100, 20])
     names = {}
-    exec(_code(winner, estimator, y), names)
+    exec(_code(winner, estimator, y, labels, 5), names)
     model = names["model"]
     if winner not in (OURS, OURS_TUNED):
-        assert model.fit(X, y).predict_proba(X).shape == (120, 2)
+        assert model.fit(X, labels[y]).predict_proba(X).shape == (120, 2)
+
+
+def test_code_for_estimators_that_cannot_be_written_names_them():
+    y = np.repeat([0, 1], [90, 10])
+    labels = np.array([0, 1])
+    assert "XGBClassifier(" in _code(NOTHING, boosting(0), y, labels, 10)
+    assert "scale_pos_weight=9.0" in _code("class weights", boosting(0), y, labels, 10)
+    assert "scale_pos_weight=0.11" in _code("class weights", boosting(0), y, labels[::-1], 10)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    assert _code(NOTHING, pipeline, y, labels, 10) == "model = estimator"
+    names = {"estimator": pipeline}
+    exec(_code(THRESHOLD, CoarseTree(), y, labels, 10), names)
+
+
+def test_rare_rows_survive_thinning_and_equal_rows_stay_together():
+    y = (np.arange(100_000) < 50).astype(int)
+    kept = _thinned(y, 500, np.random.default_rng(0))
+    assert len(kept) == 500
+    assert y[kept].sum() == 50
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(110, 2))
+    X[102:110] = X[101]  # eight of ten rare rows are equal
+    with pytest.raises(ValueError, match="distinct rows"):
+        advise(X, np.repeat([0, 1], [100, 10]), LogisticRegression(), minutes=0)
+    X = np.concatenate([rng.normal(size=(100, 2)), np.repeat(rng.normal(size=(7, 2)), 2, axis=0)])
+    assert advise(X, np.repeat([0, 1], [100, 14]), LogisticRegression(), minutes=0).n_splits == 5
 
 
 def test_large_tables_are_thinned_and_pages_written(tmp_path):
@@ -109,7 +139,7 @@ def test_bad_tables():
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match="two classes"):
         advise(X, np.repeat([0, 1, 2], 10))
-    with pytest.raises(ValueError, match="at least 5 rows"):
+    with pytest.raises(ValueError, match="at least 5 distinct rows"):
         advise(X, np.repeat([0, 1], [27, 3]))
     with pytest.raises(ValueError, match="NaN"):
         advise(np.where(X > 1, np.nan, X), np.repeat([0, 1], [20, 10]))

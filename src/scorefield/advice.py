@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, Stratifi
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
-from scorefield.benchmark.folds import same_rows, thin
+from scorefield.benchmark.folds import same_rows
 from scorefield.benchmark.ranks import EQUIVALENT, corrected_interval
 from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, weighted
 from scorefield.oversampling import ScoreOverSampler
@@ -28,25 +28,29 @@ OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
 RATIOS = (0.25, 0.5, 1.0)
 TUNING_MINUTES = 10.0  # from here on there is time to choose the ratio by an inner cross-validation
 MIN_ROWS = 500  # below which a table is not thinned to fit the time
+MIN_RARE = 10 * N_FOLDS  # rare rows that thinning leaves: ten in each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
 PIPELINE = "from imblearn.pipeline import make_pipeline\n"
 CODE = {
     NOTHING: "model = {estimator}",
     WEIGHTS: "model = {weighted}",
-    THRESHOLD: "from sklearn.model_selection import TunedThresholdClassifierCV\n"
-    "model = TunedThresholdClassifierCV({estimator}, scoring='f1')",
+    THRESHOLD: "from sklearn.metrics import f1_score, make_scorer\n"
+    "from sklearn.model_selection import TunedThresholdClassifierCV\n"
+    "model = TunedThresholdClassifierCV({estimator}, scoring=make_scorer(f1_score, pos_label={rare}))",
     NOISE: "from imblearn.over_sampling import RandomOverSampler\n"
     + PIPELINE
     + "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
     INTERPOLATED: "from imblearn.over_sampling import SMOTE\n"
     + PIPELINE
-    + "model = make_pipeline(SMOTE(), {estimator})",
+    + "model = make_pipeline(SMOTE({neighbors}), {estimator})",
     OURS: PIPELINE + "from scorefield import ScoreOverSampler\nmodel = make_pipeline(ScoreOverSampler(), {estimator})",
     OURS_TUNED: PIPELINE
     + "from scorefield import ScoreOverSampler\n"
+    + "from sklearn.metrics import average_precision_score, make_scorer\n"
     + "from sklearn.model_selection import GridSearchCV\n"
+    + "scorer = make_scorer(average_precision_score, response_method='predict_proba', pos_label={rare})\n"
     + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
-    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring='average_precision')",
+    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer)",
 }
 
 
@@ -112,8 +116,8 @@ class Advice:
         write_whole(path, page("Is over-sampling worth it here?", body))
 
 
-def _remedies(estimator, y, seed, tuned):
-    """Remedy to model; SMOTE only where every training part has rows enough for a neighbour."""
+def _remedies(estimator, y, n_rare, seed, ratios):
+    """Remedy to model; SMOTE only where a training part of `n_rare` rare rows has enough of them for a neighbour."""
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
     remedies = {NOTHING: clone(estimator)}
     heavier = weighted(estimator, y)
@@ -121,20 +125,24 @@ def _remedies(estimator, y, seed, tuned):
         remedies[WEIGHTS] = heavier
     remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
     remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    neighbors = min(5, int(y.sum()) - 2)
+    neighbors = _neighbors(n_rare)
     if neighbors >= 1:
         remedies[INTERPOLATED] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
     remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
-    ratios = _ratios(y)
-    if tuned and ratios:
+    if ratios:
         grid = {"scoreoversampler__sampling_strategy": ratios}
         remedies[OURS_TUNED] = GridSearchCV(clone(remedies[OURS]), grid, scoring="average_precision", cv=inner)
     return remedies
 
 
+def _neighbors(n_rare):
+    """Neighbours that SMOTE can have: one row is the row itself, and one is left out by an inner fold."""
+    return min(5, n_rare - 2)
+
+
 def _ratios(y):
     """The ratios that any inner part can be brought to: those well above its own."""
-    return [ratio for ratio in RATIOS if ratio > 1.2 * np.sum(y == 1) / np.sum(y == 0)]
+    return [ratio for ratio in RATIOS if ratio > 1.3 * np.sum(y == 1) / np.sum(y == 0)]
 
 
 def _measures(model, X, y, X_test, y_test):
@@ -193,38 +201,85 @@ def _verdict(scores, trivial):
     return NOTHING, f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}."
 
 
-def _import_of(estimator):
-    """The import of an estimator's class from the first public module that has it."""
-    module = ".".join(part for part in type(estimator).__module__.split(".") if not part.startswith("_"))
-    return f"from {module} import {type(estimator).__name__}\n"
+def _expression(estimator):
+    """(imports, expression) that make the estimator again, or a name for it where its parameters cannot be written."""
+    kind = type(estimator)
+    module = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+    own = ("", "estimator")  # the one that advise was given
+    try:
+        usual = kind().get_params(deep=False)
+        changed = {k: v for k, v in estimator.get_params(deep=False).items() if repr(v) != repr(usual.get(k))}
+        imports = f"from {module} import {kind.__name__}\n"
+        text = f"{kind.__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+        names = {}
+        exec(imports + f"made = {text}", names)  # nothing but what was just written
+    except Exception:
+        return own
+    return (imports, text) if repr(names["made"].get_params()) == repr(estimator.get_params()) else own
 
 
-def _code(winner, estimator, y):
+def _code(winner, estimator, y, labels, n_rare):
+    """Code for the winner on the table as it was given, whose (common, rare) labels are `labels`."""
+    imports, text = _expression(estimator)
     heavier = weighted(estimator, y)
-    parts = {"estimator": repr(estimator), "weighted": repr(heavier), "ratios": _ratios(y)}
-    return _import_of(estimator) + CODE[winner].format(**parts)
+    if heavier is not None and "scale_pos_weight" in heavier.get_params() and labels[1] < labels[0]:
+        heavier.set_params(scale_pos_weight=1 / heavier.scale_pos_weight)  # its positive class is the larger label
+    neighbors = "" if _neighbors(n_rare) == 5 else f"k_neighbors={_neighbors(n_rare)}"
+    parts = {
+        "estimator": text,
+        "weighted": text if heavier is None else _expression(heavier)[1],
+        "ratios": _ratios(y),
+        "rare": repr(labels[1].item() if hasattr(labels[1], "item") else labels[1]),
+        "neighbors": neighbors,
+    }
+    return imports + CODE[winner].format(**parts)
+
+
+def _thinned(y, n, rng):
+    """At most n rows, with the class shares of all, but no fewer than MIN_RARE rare ones where there are so many."""
+    if n >= len(y):
+        return np.arange(len(y))
+    rare, common = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    n_rare = min(len(rare), max(round(n * len(rare) / len(y)), MIN_RARE))
+    kept = [rng.permutation(rare)[:n_rare], rng.permutation(common)[: max(n - n_rare, n_rare)]]
+    return np.sort(np.concatenate(kept))
 
 
 def _fitting_rows(X, y, estimator, minutes, random_state):
     """Indices of as many rows as one round of all remedies has time for: all, or a thinned table."""
     begin = time.monotonic()
     rng = np.random.default_rng(random_state)
-    index = thin(np.arange(len(y)), y, 5000, rng)
+    index = _thinned(y, 5000, rng)
     clone(estimator).fit(X[index], y[index])
     # Over-sampling doubles the rows; an inner search costs three fits more: about 15 fits a fold, twice as long each.
     seconds = 2 * 15 * N_FOLDS * (time.monotonic() - begin) * len(y) / len(index)
     share = 60 * minutes / seconds if seconds > 0 else 1.0
-    return thin(np.arange(len(y)), y, max(int(share * len(y)), MIN_ROWS, 2 * N_FOLDS), rng)
+    return _thinned(y, max(int(share * len(y)), MIN_ROWS), rng)
 
 
 def _check(X, y):
+    """X, y with 1 for the rare class, and the labels (common, rare)."""
     X, y = check_X_y(X, y)
     if type_of_target(y) != "binary":
         raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
     values, counts = np.unique(y, return_counts=True)
-    if counts.min() < N_FOLDS:
-        raise ValueError(f"Expected at least {N_FOLDS} rows of each class, got {counts.min()}; collect more.")
-    return X, (y == values[np.argmin(counts)]).astype(int)
+    if len(values) < 2:
+        raise ValueError(f"Expected two classes in y, got only {values.tolist()}.")
+    order = np.argsort(-counts, kind="stable")
+    distinct = min(len(np.unique(same_rows(X)[y == value])) for value in values)
+    if distinct < N_FOLDS:
+        raise ValueError(f"Expected at least {N_FOLDS} distinct rows of each class, got {distinct}; collect more.")
+    return X, (y == values[order[1]]).astype(int), values[order]
+
+
+def _splits(y, groups, seed):
+    """Folds of a repetition, shuffled again while one of them is left without a class: equal rows stay together."""
+    for attempt in range(20):
+        folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed + 1000 * attempt)
+        splits = list(folds.split(np.zeros(len(y)), y, groups))
+        if all(0 < y[held].sum() < len(held) and y[kept].sum() >= INNER_FOLDS for kept, held in splits):
+            return splits
+    raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")
 
 
 def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
@@ -266,26 +321,31 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     >>> advice.winner, advice.n_splits
     ('nothing', 5)
     """
-    X, y = _check(X, y)
+    X, y, labels = _check(X, y)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
-    n_given = len(y)
+    share, n_given = y.mean(), len(y)
     index = _fitting_rows(X, y, estimator, minutes, random_state)
     X, y = X[index], y[index]
     groups, begin, results, trivial = same_rows(X), time.monotonic(), {}, []
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
             break  # another repetition would outlast the budget
-        seed = random_state + repetition
-        folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed)
-        for kept, held in folds.split(X, y, groups):
-            for name, model in _remedies(estimator, y[kept], seed, minutes >= TUNING_MINUTES).items():
+        splits = _splits(y, groups, random_state + repetition)
+        # One set of remedies for all parts: the intervals compare them split by split.
+        n_rare = min(int(y[kept].sum()) for kept, _ in splits)
+        ratios = _ratios(y) if minutes >= TUNING_MINUTES else []
+        for kept, held in splits:
+            for name, model in _remedies(estimator, y, n_rare, random_state + repetition, ratios).items():
                 results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
             trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
+    results = {name: rows for name, rows in results.items() if len(rows) == len(trivial)}
     scores = {name: np.array(rows) for name, rows in results.items()}
     winner, verdict = _verdict(scores, np.array(trivial))
     if len(y) < n_given:
-        verdict += f" (Found on {len(y)} of {n_given} rows: more would have taken longer than the minutes given.)"
-    return Advice(verdict, _table(scores), winner, _code(winner, estimator, y), len(trivial), len(y))
+        verdict += f" (Found on {len(y)} of {n_given} rows, {y.mean():.1%} of them rare where {share:.1%} are: more "
+        verdict += "would have taken longer than the minutes given.)"
+    code = _code(winner, estimator, y, labels, n_rare)
+    return Advice(verdict, _table(scores), winner, code, len(trivial), len(y))
 
 
 def _table(scores):

@@ -27,7 +27,7 @@ from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, ScoreDensity
 from scorefield.ensemble import JointInUnits, SeparateInUnits, count_folds, member_parts, parts_of_folds
 from scorefield.fields import fit_gaussian, gaussian_from_covariance
-from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, init_joint
+from scorefield.joint import ClassEnergy, JointEnergies, JointLoss, LabelLoss, columns_of, init_joint
 from scorefield.lazy import partition_wise
 from scorefield.normalization import importance_anchor
 from scorefield.samplers import MALA
@@ -259,7 +259,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _train_joint(self, key, table, parts, base, refill=None):
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
-        members = [init_joint(k, base, table[0], n_classes, hidden=tuple(self.hidden)) for k in keys]
+        columns = columns_of(table[0])
+        members = [init_joint(k, base, columns, n_classes, hidden=tuple(self.hidden)) for k in keys]
         weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)

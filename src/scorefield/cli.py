@@ -249,7 +249,7 @@ def advise(
         advice = commands.advise(table, target, learner=learner, minutes=minutes, seed=seed)
     if html is not None:
         commands.write_advice_page(html, advice)
-    typer.echo(f"{advice}\n\n{advice.code}" if not quiet else advice.verdict)
+    _say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
         _say(quiet, f"wrote {html}")
 
@@ -319,9 +319,7 @@ def reproduce(
 def benchmark(
     names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
     out: Out = pathlib.Path("report"),
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")] = None,
     quick: Annotated[bool, typer.Option(help="Six small tables, one split: ten minutes.")] = False,
     jobs: Jobs = 2,
 ):

@@ -25,7 +25,8 @@ def resample_to_parquet(sampler, frame, target, folder):
         It is not changed. Only rows of the classes that it enlarges are checked for missing values.
     frame : dask dataframe
         Its index is not written. It is read three times, unless it is persisted: to count the labels, to gather the
-        rare rows, and to write.
+        rare rows, and to write; and twice more for each class that is enlarged, to choose up to 2,000 rows of the
+        others that judge the generated ones (not with ``selectivity=1``).
     target : column label
         The column that holds the classes.
     folder : path
@@ -114,7 +115,7 @@ def _generate(sampler, frame, target, mask):
         return frame[list(numbers)].astype(np.float64).std(ddof=0).compute().to_numpy()
 
     def rivals(label, rng):
-        others = frame[frame[target] != label].drop(columns=target)[list(features.columns[~mask])]
+        others = frame[frame[target] != label][list(features.columns[~mask])].dropna()
         return _rows_at(others, lambda n: rival_places(rng, n))
 
     X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread, rivals=rivals)

@@ -5,6 +5,7 @@ anchor: p(x, y=k) is proportional to base(x) exp(network_k(x)).
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -85,17 +86,29 @@ class ClassEnergy(Field):
         return jax.grad(self.potential)(x)
 
 
+class Columns(NamedTuple):
+    """Which columns take thresholds, how many columns there are, and the values that thresholds are placed among."""
+
+    many_valued: tuple[int, ...]
+    n_columns: int
+    values: np.ndarray
+
+
+def columns_of(rows: np.ndarray) -> Columns:
+    """What members need to know of a table, found once for all of them."""
+    many = tuple(j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) > 2)
+    return Columns(many, rows.shape[1], np.asarray(draw_in(jnp.asarray(rows[:, list(many)]))))
+
+
 def init_joint(
-    key: jax.Array, base: Gaussian, rows: np.ndarray, n_classes: int, *, hidden: Sequence[int], activation: str = "silu"
+    key: jax.Array, base: Gaussian, table: Columns, n_classes: int, *, hidden: Sequence[int], activation: str = "silu"
 ) -> JointEnergies:
-    """One member whose last layer is zero: equal classes, the base's density. Thresholds lie at quantiles of rows."""
+    """One member whose last layer is zero: equal classes, the base's density. Thresholds lie at quantiles."""
     check_activation(activation, smooth=True)
-    d = rows.shape[1]
-    columns = tuple(j for j in range(d) if len(np.unique(rows[:, j])) > 2)
+    columns, d, near = table
     rng = host_rng(key, 2)
     levels = (np.arange(THRESHOLDS) + rng.uniform(size=(len(columns), THRESHOLDS))) / THRESHOLDS
-    near = np.asarray(draw_in(jnp.asarray(rows)))
-    places = [np.quantile(near[:, j], level) for j, level in zip(columns, levels, strict=True)]
+    places = [np.quantile(values, level) for values, level in zip(near.T, levels, strict=True)]
     thresholds = jnp.asarray(np.reshape(places, levels.shape), jnp.float32)
     slopes = jnp.asarray(np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH, jnp.float32)  # of unequal sharpness
     network = init_network(key, (d + levels.size, *hidden, n_classes), activation=activation)
@@ -106,7 +119,7 @@ def init_joint(
 
 @pytree
 class JointLoss:
-    """Denoising of the row's own class, weighted so that every class counts alike, plus the label's cross-entropy.
+    """Denoising of the row's own class, weighted so that rare classes count too, plus the label's cross-entropy.
 
     Rows are (x, y). Denoising is a mean over columns, so that its weight against the labels is the same for narrow
     and wide tables. The label is read at the row itself: noise would blur the steps that tell classes apart.
@@ -115,7 +128,7 @@ class JointLoss:
 
     sigma: float
     label_weight: float
-    class_weights: jax.Array  # (classes,) n / (classes * n_k)
+    class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
         x, label = row

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._tree import pad_rows
 
-PIECE_ROWS = 2048  # a bucket of rows that no method splits further; the waste is less than one piece a partition
+PIECE_ROWS = 2048  # a power of two, as the blocks of all methods are; the waste is less than one piece a partition
 
 
 def is_lazy(X):

@@ -30,18 +30,19 @@ from scorefield.tables import (
 )
 
 BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
-MAX_RIVALS = 2000  # rows that stand for the other classes when generated rows are judged; distances cost this much
+MAX_RIVALS = 2000  # rows that stand for a class when generated rows are judged: each costs this many distances
 NEIGHBORS = 5  # whose distance tells how much a class claims a place
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 
 
 def rival_places(rng, n):
-    """Which of n rows of the other classes judge the generated ones: all, or MAX_RIVALS at random."""
+    """Which of n rows judge the generated ones: all, or MAX_RIVALS at random."""
     return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
 
 
 def least_claimed(drawn, own, rivals, n):
     """Places of the n drawn rows that lie farthest from the rivals in proportion to their own class, in order."""
+    own = own[rival_places(np.random.default_rng(0), len(own))]  # as many as rivals at most: only the order matters
     scale = column_spread(np.concatenate([own, rivals]))
     scale = np.where(scale > 0, scale, 1.0)
 

@@ -60,6 +60,9 @@ class Split:
 def table_and_split(seed, config):
     """Seeds count through the tables, and then through their splits."""
     number, index = divmod(seed, len(config["tables"]))
+    if number >= config["n_folds"] * config["n_repeats"]:
+        most = len(config["tables"]) * config["n_folds"] * config["n_repeats"]
+        raise ValueError(f"Expected at most {most} splits of tables, got number {seed + 1}; ask for fewer.")
     return config["tables"][index], number
 
 
@@ -125,11 +128,12 @@ def _tuned_arm(split, models, seed):
     """Our sampler with step size, chain length and ratio chosen by the inner folds' average precision."""
     from sklearn.metrics import average_precision_score
 
-    rng, settings, tables = np.random.default_rng(seed), [], []
+    rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
     for chain, values in CHAINS.items():
         sampler = ScoreOverSampler(sampler=None if values is None else Langevin(*values), random_state=seed)
         with measured() as sampling:
             even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
+        spent += sampling.seconds
         for ratio in RATIOS:
             settings.append({"chain": chain, "ratio": ratio})
             tables.append([_thinned(X, y, len(part), ratio, rng) for part, X, y in even])
@@ -142,7 +146,7 @@ def _tuned_arm(split, models, seed):
         best = int(np.argmax([value for value, _ in tried]))
         with measured() as cost:
             final = clone(learner).fit(*tables[best][-1])
-        cost.seconds += search.seconds + len(CHAINS) * sampling.seconds
+        cost.seconds += search.seconds + spent
         log = {"chosen": settings[best], "inner": compact(np.array([value for value, _ in tried]), 3)}
         yield arm_row(OURS_TUNED, name, split, [*tried[best][1], final], cost, n=len(tables[best][-1][1]), **log)
 

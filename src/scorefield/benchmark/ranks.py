@@ -46,10 +46,10 @@ def friedman(scores):
     return float(friedmanchisquare(*scores.T).pvalue) if scores.shape[1] > 2 and len(scores) > 2 else math.nan
 
 
-def signed_rank(first, second):
-    """Wilcoxon's two-sided p-value for paired values over tables."""
-    gaps = np.asarray(first) - np.asarray(second)
-    return float(wilcoxon(gaps).pvalue) if np.any(gaps != 0) else 1.0
+def signed_rank(gains, *, alternative="two-sided"):
+    """Wilcoxon's p-value for paired gains over tables."""
+    gains = np.asarray(gains)
+    return float(wilcoxon(gains, alternative=alternative).pvalue) if np.any(gains != 0) else 1.0
 
 
 def wins_ties_losses(gains, band=EQUIVALENT):

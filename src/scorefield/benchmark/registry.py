@@ -18,9 +18,9 @@ DEFAULT = (OVERSAMPLING.name, GENERATIVE.name)
 STUDY = Study(
     "Remedies for imbalance and generative classifiers on real tables",
     "Half of the rows of each table are its development half: this library's defaults were chosen on them, so they are "
-    "in every training part and in no test part. Equal rows stay on one side of every split. Columns are standardised "
-    "by the training part; every sampler, weight and threshold sees training rows alone. Claims compare means over "
-    "tables; a claim of a better rank holds where a signed-rank test over tables agrees (p < .05), and holds within "
-    "noise where only the ranks do.",
+    "in every training part and in no test part. Equal rows stay on one side of every train-test split. Columns are "
+    "standardised by the training part; every sampler, weight and threshold sees training rows alone. Claims compare "
+    "means over tables; a claim of a better rank holds where a one-sided signed-rank test over tables agrees (p < .05), "
+    "and holds within noise where only the ranks do. The paper's three cases share a field: the first pays for it.",
     "scorefield benchmark",
 )

@@ -1,4 +1,4 @@
-"""What an experiment of the paper is, and what a section of the report is made of."""
+"""What an experiment is, and what a section of the report is made of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper.
+    """An experiment; `paper` says in words what it is, or what the paper does.
 
     `run(seed, config)` returns rows, which are dicts of plain values; `show(rows)` makes the section of the report.
     `quick` holds what a quick run changes in `config`.

@@ -17,6 +17,7 @@ class Study(NamedTuple):
     title: str
     introduction: str
     command: str
+    lead: str = ""  # before what each experiment says of itself
 
 
 def collect(experiments, folder, *, seeds, quick):
@@ -37,11 +38,11 @@ def _verdict(verdict):
     return tag("span", f"{mark} {verdict}", class_=f"verdict {style}")
 
 
-def _section(experiment, headers, section):
+def _section(lead, experiment, headers, section):
     seconds = sum(header["seconds"] for header in headers)
     parts = [
         tag("h2", experiment.title, id=experiment.name),
-        tag("p", tag("b", "In the paper: "), experiment.paper),
+        tag("p", tag("b", lead), experiment.paper),
     ]
     if section.claims:
         claims = [[claim.text, _verdict(claim.verdict), claim.evidence] for claim in section.claims]
@@ -77,7 +78,7 @@ def write_report(study, experiments, folder, *, seeds=None, quick=False):
         tag("p", mode + study.introduction),
         tag("p", tag("b", f"Claims: {total}.")),
         table("Experiments", ["experiment", "seeds", *MARKS], overview),
-        *(_section(*parts) for parts in sections),
+        *(_section(study.lead, *parts) for parts in sections),
     ]
     path = folder / "index.html"
     write_whole(path, page(study.title, [Raw(part) for part in body]))

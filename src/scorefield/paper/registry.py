@@ -36,4 +36,5 @@ STUDY = Study(
     "holds where its whole interval agrees with it, holds within noise where only the mean does (a single seed can say "
     "no more of a difference), and does not hold otherwise. Claims marked as ours are not the paper's.",
     "scorefield reproduce",
+    "In the paper: ",
 )
