@@ -20,7 +20,7 @@ STUDY = Study(
     "Half of the rows of each table are its development half: this library's defaults were chosen on them, so they are "
     "in every training part and in no test part. Equal rows stay on one side of every train-test split. Columns are "
     "standardised by the training part; every sampler, weight and threshold sees training rows alone. Claims compare "
-    "means over tables; a claim of a better rank holds where a one-sided signed-rank test over tables agrees (p < .05), "
-    "and holds within noise where only the ranks do. The paper's three cases share a field: the first pays for it.",
+    "means over tables; a better rank holds where a one-sided signed-rank test over tables agrees (p < .05), and "
+    "holds within noise where only the ranks do. The paper's three cases share a field: the first pays for it.",
     "scorefield benchmark",
 )
