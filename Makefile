@@ -18,11 +18,14 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(LAYER1:%=src/scorefield/%.py)
 
+# Two workers with a thread each: two that want every core are several times slower.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-all: lint
-	$(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 .venv/docs: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -1,5 +1,8 @@
 """advise on tables where the truth is known."""
 
+import itertools
+import types
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -8,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from scorefield import advise
+from scorefield import advice, advise
 from scorefield.advice import CODE, NOISE, NOTHING, OURS, OURS_TUNED, THRESHOLD, _code, _thinned, _verdict
 from scorefield.benchmark.remedies import boosting
 
@@ -20,32 +23,42 @@ def test_pure_noise_has_no_remedy(model, seed):
     """A tuned threshold has a higher F1 even there: it calls every row rare. That is no reason to use it."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(400, 3)), np.repeat(["no", "yes"], [340, 60])
-    advice = advise(X, y, model, minutes=0)
-    assert advice.verdict.startswith("No difference")
-    assert advice.winner == NOTHING
-    assert advice.n_splits == 5
-    assert {row["remedy"] for row in advice.table} >= {NOTHING, "class weights", THRESHOLD, "SMOTE", OURS}
-    rows = {row["remedy"]: row for row in advice.table}
+    found = advise(X, y, model, minutes=0)
+    assert found.verdict.startswith("No difference")
+    assert found.winner == NOTHING
+    assert found.n_splits == 5
+    assert {row["remedy"] for row in found.table} >= {NOTHING, "class weights", THRESHOLD, "SMOTE", OURS}
+    rows = {row["remedy"]: row for row in found.table}
     assert rows[THRESHOLD]["f1"] > rows[NOTHING]["f1"] + 0.05  # the trap is there
 
 
 def test_separable_classes_leave_nothing_to_gain():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-10, 1, (200, 2)), rng.normal(10, 1, (40, 2))])
-    advice = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=0)
-    assert advice.verdict.startswith("No difference: do nothing")
-    assert advice.winner == NOTHING
+    found = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=0)
+    assert found.verdict.startswith("No difference: do nothing")
+    assert found.winner == NOTHING
 
 
+@pytest.fixture
+def three_repetitions(monkeypatch):
+    """A clock that ticks once a repetition, so that three minutes are three of them on any machine, with all rows."""
+    ticks = itertools.count(0, 60)
+    monkeypatch.setattr(advice, "time", types.SimpleNamespace(monotonic=lambda: next(ticks)))
+    monkeypatch.setattr(advice, "_fitting_rows", lambda X, y, *rest: np.arange(len(y)))
+
+
+@pytest.mark.usefixtures("three_repetitions")
 def test_a_weak_learner_is_helped_by_something():
     """Logistic regression at one half hardly predicts the rare class: a remedy raises F1, and the advice says so."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (9000, 2)), rng.normal(1.0, 1, (600, 2))])
-    advice = advise(X, np.repeat([0, 1], [9000, 600]), LogisticRegression(), minutes=0.2)
-    assert advice.winner != NOTHING
-    assert "raises F1" in advice.verdict
-    rows = {row["remedy"]: row for row in advice.table}
-    assert rows[advice.winner]["low"] > 0
+    found = advise(X, np.repeat([0, 1], [9000, 600]), LogisticRegression(), minutes=3)
+    assert found.n_splits == 15
+    assert found.winner != NOTHING
+    assert "raises F1" in found.verdict
+    rows = {row["remedy"]: row for row in found.table}
+    assert rows[found.winner]["low"] > 0
 
 
 class CoarseTree(DecisionTreeClassifier):
@@ -55,6 +68,7 @@ class CoarseTree(DecisionTreeClassifier):
         return np.round(super().predict_proba(X, check_input))
 
 
+@pytest.mark.usefixtures("three_repetitions")
 def test_over_sampling_wins_where_it_should():
     """Rare rows fill a disc in a sea of common ones; leaves of fewer than 40 rows are too coarse for 30 of them."""
     rng = np.random.default_rng(0)
@@ -63,9 +77,9 @@ def test_over_sampling_wins_where_it_should():
     angle, radius = rng.uniform(0, 2 * np.pi, 30), 0.8 * np.sqrt(rng.uniform(size=30))
     rare = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     X, y = np.concatenate([common, rare]), np.repeat([0, 1], [len(common), 30])
-    advice = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=0.5)
-    assert advice.verdict.startswith("Over-sample with")
-    assert "SMOTE" in advice.winner or advice.winner in (OURS, NOISE)
+    found = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=3)
+    assert found.verdict.startswith("Over-sample with")
+    assert "SMOTE" in found.winner or found.winner in (OURS, NOISE)
 
 
 def test_verdict_needs_more_than_the_best_of_many():
@@ -126,10 +140,10 @@ def test_large_tables_are_thinned_and_pages_written(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     y = (X[:, 0] + rng.normal(size=len(X)) > 2.3).astype(int)
-    advice = advise(X, y, LogisticRegression(), minutes=0)
-    assert advice.n_rows < 20_000
-    assert "of 20000 rows" in advice.verdict
-    advice.write_page(tmp_path / "advice.html")
+    found = advise(X, y, LogisticRegression(), minutes=0)
+    assert found.n_rows < 20_000
+    assert "of 20000 rows" in found.verdict
+    found.write_page(tmp_path / "advice.html")
     text = (tmp_path / "advice.html").read_text()
     assert "data:image/png" in text
     assert THRESHOLD in text
