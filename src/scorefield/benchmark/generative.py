@@ -74,7 +74,7 @@ GENERATIVE = Experiment(
     "Bayes' rule on densities learned for each class, with boosting and a forest as the bar; the same splits.",
     run,
     show_generative,
-    len(folds.TABLES) * SPLITS["n_folds"],  # one repetition: two hours on two cores; more with --seeds
+    len(folds.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
     len(QUICK_TABLES),
     {"tables": list(folds.TABLES), **SPLITS},
     {"tables": list(QUICK_TABLES)},

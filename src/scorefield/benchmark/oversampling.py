@@ -179,7 +179,7 @@ OVERSAMPLING = Experiment(
     "part, the rest is tested by repeated cross-validation.",
     run,
     show_oversampling,
-    len(folds.TABLES) * SPLITS["n_folds"],  # one repetition: two hours on two cores; more with --seeds
+    len(folds.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
     len(QUICK_TABLES),
     {"tables": list(folds.TABLES), **SPLITS, "tuned": True, "peers": False},
     {"tables": list(QUICK_TABLES), "tuned": False},
