@@ -1,12 +1,13 @@
 """Samplers: moments on an asymmetric truth with a control that must fail, the paper's bookkeeping, divergence."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scorefield import HMC, MALA, AnnealedLangevin, Langevin, ReverseDiffusion, chains
-from scorefield._tree import pytree
-from scorefield.fields import Field, init_diffusion_field, init_vector_field, standard_gaussian
+from scorefield import HMC, MALA, AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, chains
+from scorefield._tree import from_plain, pytree
+from scorefield.fields import EnergyField, Field, init_diffusion_field, init_vector_field, standard_gaussian
 from scorefield.samplers import Samples
 from scorefield.training import DivergedError
 from scorefield.truth import mixture, paper_classes_2d
@@ -81,6 +82,34 @@ def test_adjusted_samplers_are_exact_at_steps_where_langevin_is_biased(key):
         variance[type(sampler).__name__] = drawn.var()
     assert abs(variance["Langevin"] - 1 / (1 - step / 4)) < 0.03
     assert abs(variance["MALA"] - 1) < 0.03
+
+
+def test_half_precision_agrees_with_single(key, skewed_mixture):
+    """The noise is the same, so chains can be compared one by one; a network of two digits fails the same test."""
+    rows = np.asarray(skewed_mixture.sample(key, 500))
+    energy = ScoreDensity(model="energy", hidden=(32, 32), max_steps=600, random_state=0).fit(rows)
+    field = from_plain(energy.model_)
+    assert np.abs(jax.vmap(field)(rows) - jax.vmap(field.base)(rows)).max() > 1  # the network has something to say
+
+    def drawn(field, precision):
+        return Langevin(0.02, 300, 0.99, precision=precision).sample(key, field, 6000, rows).rows
+
+    def distance(a, b):
+        return np.sqrt(np.mean((a - b) ** 2, axis=0)) / rows.std(axis=0)
+
+    single, half = drawn(field, "single"), drawn(field, "half")
+    rounded = jax.tree.map(lambda w: jnp.round(w * 4) / 4, field.network)
+    coarse = drawn(EnergyField(rounded, field.base), "single")
+    other = Langevin(0.02, 300, 0.99).sample(jax.random.key(9), field, 6000, rows).rows
+    assert half.dtype == single.dtype
+    assert 0 < distance(single, half).max() < 0.05
+    assert distance(single, coarse).max() > 0.1
+    # Far below what another draw of the same size changes in the means and spreads.
+    for moment in (np.mean, np.std):
+        change = np.abs(moment(half, axis=0) - moment(single, axis=0)).max()
+        assert change < 0.25 * np.abs(moment(other, axis=0) - moment(single, axis=0)).max()
+    with pytest.raises(ValueError, match="Expected precision"):
+        drawn(field, "double")
 
 
 def test_paper_bookkeeping(key):
@@ -234,7 +263,7 @@ def test_parameters_as_scikit_learn_expects_them():
         "start": "data",
     }
     assert sampler.set_params(n_leapfrog=3).n_leapfrog == 3
-    assert repr(Langevin()) == "Langevin(step_size=0.01, chain_length=100, discard=0.2, start='data')"
+    assert repr(Langevin()) == "Langevin(step_size=0.01, chain_length=100, discard=0.2, start='data', precision='auto')"
     assert Langevin() == Langevin()
     assert Langevin() != MALA()
     with pytest.raises(ValueError, match="'epsilon'"):
