@@ -64,6 +64,12 @@ class _State(NamedTuple):
     step: jax.Array
 
 
+@jax.jit
+def _chunk_keys(key: jax.Array, chunk: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Keys to draw a chunk's rows and to train on them; compiled, since an accelerator waits for what is not."""
+    return jax.random.fold_in(key, 2 * chunk + 1), jax.random.fold_in(key, 2 * chunk + 2)
+
+
 @partial(jax.jit, static_argnames=("n_steps", "batch_size"))
 def _draw_places(key: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
     """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
@@ -269,10 +275,10 @@ def train_many(
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
     for chunk in range(-(-max_steps // CHUNK_STEPS)):
         data = _renewed(key, data, *refill(), len(models)) if refill and chunk else data
-        draw_key, train_key = (jax.random.fold_in(key, 2 * chunk + i) for i in (1, 2))
+        draw_key, train_key = _chunk_keys(key, chunk)
         places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
         batches = _gather(data.pool, data.index, places)
-        state, losses = _train_chunk(train_key, state, batches, objective, rate, jnp.float32(max_steps))
+        state, losses = _train_chunk(train_key, state, batches, objective, rate, np.float32(max_steps))
         held_loss = _held_out_loss(key, state.average, judge, data.held_out, data.weights)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
@@ -280,7 +286,7 @@ def train_many(
         active = stale < (np.inf if patience is None else patience)
         gain = best_loss - held_loss > MIN_IMPROVEMENT * np.maximum(np.abs(held_loss), 1e-3)
         better = active & (gain | (patience is None))
-        best = _keep(jnp.asarray(better), state.average, best)
+        best = _keep(better, state.average, best)
         best_loss, best_step = np.where(better, held_loss, best_loss), np.where(better, step, best_step)
         stale = np.where(active, np.where(better, 0, stale + 1), stale)
         history.append((step, losses.mean(axis=1), held_loss))
