@@ -87,6 +87,13 @@ def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
     return jax.tree.map(lambda leaf: leaf[chosen], pool)
 
 
+def _batches(key: jax.Array, chunk: int, data: Any, batch_size: int) -> tuple[Any, jax.Array]:
+    """Rows of one chunk, and the key to train on them with."""
+    draw_key, train_key = _chunk_keys(key, chunk)
+    places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
+    return _gather(data.pool, data.index, places), train_key
+
+
 def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
     keys = jax.random.split(key, len(jax.tree.leaves(batch)[0]))
     return jnp.mean(jax.vmap(lambda k, row: objective(model, k, row))(keys, batch))
@@ -273,13 +280,16 @@ def train_many(
     best, best_loss = state.average, np.full(len(models), np.inf)
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
-    for chunk in range(-(-max_steps // CHUNK_STEPS)):
-        data = _renewed(key, data, *refill(), len(models)) if refill and chunk else data
-        draw_key, train_key = _chunk_keys(key, chunk)
-        places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
-        batches = _gather(data.pool, data.index, places)
+    n_chunks = -(-max_steps // CHUNK_STEPS)
+    batches, train_key = _batches(key, 0, data, batch_size)
+    for chunk in range(n_chunks):
         state, losses = _train_chunk(train_key, state, batches, objective, rate, np.float32(max_steps))
         held_loss = _held_out_loss(key, state.average, judge, data.held_out, data.weights)
+        if chunk + 1 < n_chunks:  # the next rows are drawn while these are trained on
+            if refill:
+                jax.block_until_ready(batches)  # a refill may write to the tables that they are gathered from
+                data = _renewed(key, data, *refill(), len(models))
+            batches, train_key = _batches(key, chunk + 1, data, batch_size)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
             _raise_diverged(losses, step - CHUNK_STEPS)
