@@ -114,11 +114,13 @@ class Bench:
     def c(self):
         density = fitted("energy")
         n, length = (1000, 20) if self.quick else (1_000_000, 1000)
-        sampler = Langevin(0.01, length, 1 - 1 / length)
         # A score of the energy is a forward and a backward pass, the latter without gradients of the weights.
         flops = 2 * length * network_flops((D, *HIDDEN, 1))
-        seconds = best_of(lambda: density.draw(n, 0, sampler=sampler), min(self.repeats, 2))
-        self.report(f"{n:,} Langevin chains x {length} steps on the energy", seconds, n, "chains", flops, steps=length)
+        for precision in ("half", "single"):
+            sampler = Langevin(0.01, length, 1 - 1 / length, precision=precision)
+            seconds = best_of(partial(density.draw, n, 0, sampler=sampler), min(self.repeats, 2))
+            name = f"{n:,} Langevin chains x {length} steps on the energy, {precision}"
+            self.report(name, seconds, n, "chains", flops, steps=length)
 
     def d(self):
         h1, h2 = HIDDEN
