@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from scorefield._tree import as_rows, bucket, host_rng, pad_rows, stack, unstack
+from scorefield._tree import as_rows, bucket, compiled, host_rng, pad_rows, stack, unstack
 
 CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
 HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
@@ -64,13 +64,13 @@ class _State(NamedTuple):
     step: jax.Array
 
 
-@jax.jit
+@compiled
 def _chunk_keys(key: jax.Array, chunk: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Keys to draw a chunk's rows and to train on them; compiled, since an accelerator waits for what is not."""
     return jax.random.fold_in(key, 2 * chunk + 1), jax.random.fold_in(key, 2 * chunk + 2)
 
 
-@partial(jax.jit, static_argnames=("n_steps", "batch_size"))
+@partial(compiled, static_argnames=("n_steps", "batch_size"))
 def _draw_places(key: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
     """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
 
@@ -80,7 +80,7 @@ def _draw_places(key: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size:
     return jax.vmap(draw)(jax.random.split(key, len(n_rows)), n_rows)
 
 
-@jax.jit
+@compiled
 def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
     """Rows of the pool at each model's places: leaves (models, steps, batch, ...). Cheap to compile for a new size."""
     chosen = jax.vmap(lambda own, at: own[at])(index, places)
@@ -106,13 +106,13 @@ def _over_models(function: Callable, *stacked: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[None], function(*(unstack(tree, 0) for tree in stacked)))
 
 
-@jax.jit
+@compiled
 def _initial_state(models: Any) -> _State:
     n_models = len(jax.tree.leaves(models)[0])
     return _State(models, models, jax.vmap(OPTIMIZER.init)(models), jnp.zeros(n_models, jnp.int32))
 
 
-@jax.jit
+@compiled
 def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, rate: jax.Array, max_steps: jax.Array):
     """Advance every model by one chunk; returns the states and the losses (models, steps)."""
 
@@ -135,7 +135,7 @@ def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, r
     return _over_models(one_model, jax.random.split(key, len(rate)), states, batches, rate)
 
 
-@jax.jit
+@compiled
 def _held_out_loss(key: jax.Array, models: Any, objective: Any, rows: Any, weights: jax.Array) -> jax.Array:
     """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
 
@@ -147,7 +147,7 @@ def _held_out_loss(key: jax.Array, models: Any, objective: Any, rows: Any, weigh
     return _over_models(one_model, jax.random.split(key, len(weights)), models, rows, weights)
 
 
-@jax.jit
+@compiled
 def _keep(better: jax.Array, new: Any, old: Any) -> Any:
     """Per model, `new` where it is better."""
     return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
@@ -275,20 +275,18 @@ def train_many(
     data = _prepare(key, tables, parts, validation_fraction, len(models))
     rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
     state = _initial_state(stack(list(models)))
-    judge = objective if held_out_objective is None else held_out_objective
 
     best, best_loss = state.average, np.full(len(models), np.inf)
     best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
     history: list[tuple[int, np.ndarray, np.ndarray]] = []
-    n_chunks = -(-max_steps // CHUNK_STEPS)
     batches, train_key = _batches(key, 0, data, batch_size)
-    for chunk in range(n_chunks):
+    for chunk in range(-(-max_steps // CHUNK_STEPS)):
+        if refill and chunk:
+            data = _renewed(key, data, *refill(), len(models))
+            batches, train_key = _batches(key, chunk, data, batch_size)
         state, losses = _train_chunk(train_key, state, batches, objective, rate, np.float32(max_steps))
-        held_loss = _held_out_loss(key, state.average, judge, data.held_out, data.weights)
-        if chunk + 1 < n_chunks:  # the next rows are drawn while these are trained on
-            if refill:
-                jax.block_until_ready(batches)  # a refill may write to the tables that they are gathered from
-                data = _renewed(key, data, *refill(), len(models))
+        held_loss = _held_out_loss(key, state.average, held_out_objective or objective, data.held_out, data.weights)
+        if not refill:  # the next rows are drawn while the device trains on these
             batches, train_key = _batches(key, chunk + 1, data, batch_size)
         losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
         if not np.isfinite(losses).all():
