@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import bucket, pytree, static
+from scorefield._tree import bucket, compiled, pytree, static
 from scorefield.fields import DiffusionField, Field
 
 CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
@@ -102,7 +102,7 @@ class ReverseKernel:
         return state
 
 
-@partial(jax.jit, static_argnames=("n_keep",))
+@partial(compiled, static_argnames=("n_keep",))
 def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_keep):
     """Run a block of chains; returns kept samples (chains, n_keep, d), divergence flags and mean acceptance."""
 

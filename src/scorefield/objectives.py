@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import Method, as_rows, bucket, map_rows, pad_rows, pytree, rows_per_call, static
+from scorefield._tree import Method, as_rows, bucket, compiled, map_rows, pad_rows, pytree, rows_per_call, static
 from scorefield.fields import DiffusionField, EnergyField, Field
 
 
@@ -112,7 +112,7 @@ class MultilevelDenoising:
         return 0.5 * jnp.sum(residual**2)
 
 
-@jax.jit
+@compiled
 def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.Array:
     keys = jax.random.split(key, len(rows))
     return jax.vmap(lambda k, x: objective(field, k, x))(keys, rows)
