@@ -25,6 +25,7 @@ class Field:
 
     conservative: ClassVar[bool] = False
     normalized: ClassVar[bool] = False  # the potential is a log density, not merely one up to a constant
+    unit_inputs: ClassVar[bool] = False  # its network sees centred values of unit scale: three digits serve them
 
     def __call__(self, x: jax.Array) -> jax.Array:
         raise NotImplementedError
@@ -165,6 +166,7 @@ class EnergyField(Field):
     network: Network
     base: Gaussian
     conservative = True
+    unit_inputs = True
 
     def log_ratio(self, x: jax.Array) -> jax.Array:
         """potential(x) - log base(x)."""

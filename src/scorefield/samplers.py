@@ -175,8 +175,8 @@ class Langevin(Sampler):
     start : {"data", "inverse-score"}
         Rows that chains start from: each equally often, or with probability proportional to ``1 / |s|``.
     precision : {"auto", "single", "half"}
-        Of the networks in the field: half is bfloat16, with states and noise in single precision, and is what "auto"
-        takes on an accelerator. Its error is well below that of a step: the adjusted samplers have no such choice.
+        Of the networks in the field: half is bfloat16, with states and noise in single precision. "auto" takes it on an
+        accelerator for energies, which centre and scale their inputs; three digits of a raw column may be too few.
 
     Examples
     --------
@@ -198,7 +198,8 @@ class Langevin(Sampler):
     def _kernel(self, field, step_size):
         if self.precision not in ("auto", "single", "half"):
             raise ValueError(f"Expected precision 'auto', 'single' or 'half', got {self.precision!r}.")
-        half = self.precision == "half" or (self.precision == "auto" and jax.default_backend() != "cpu")
+        fit_for_half = field.unit_inputs and jax.default_backend() != "cpu"
+        half = self.precision == "half" or (self.precision == "auto" and fit_for_half)
         return LangevinKernel(in_half(field) if half else field, step_size)
 
     def _schedule(self):
