@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import advice, advise
-from scorefield.advice import CODE, NOISE, NOTHING, OURS, OURS_TUNED, THRESHOLD, _code, _thinned, _verdict
-from scorefield.benchmark.remedies import boosting
+from scorefield.advice import _splits, _thinned, _verdict
+from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
+from scorefield.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_code_runs_as_given(winner, labels, estimator):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 2)), np.repeat([0, 1], [100, 20])
     names = {}
-    exec(_code(winner, estimator, y, labels, 5), names)
+    exec(code_for(winner, estimator, y, labels, 5), names)
     model = names["model"]
     if winner not in (OURS, OURS_TUNED):
         assert model.fit(X, labels[y]).predict_proba(X).shape == (120, 2)
@@ -113,13 +114,22 @@ def test_code_runs_as_given(winner, labels, estimator):
 def test_code_for_estimators_that_cannot_be_written_names_them():
     y = np.repeat([0, 1], [90, 10])
     labels = np.array([0, 1])
-    assert "XGBClassifier(" in _code(NOTHING, boosting(0), y, labels, 10)
-    assert "scale_pos_weight=9.0" in _code("class weights", boosting(0), y, labels, 10)
-    assert "scale_pos_weight=0.11" in _code("class weights", boosting(0), y, labels[::-1], 10)
+    assert "XGBClassifier(" in code_for(NOTHING, boosting(0), y, labels, 10)
+    assert "scale_pos_weight=9.0" in code_for("class weights", boosting(0), y, labels, 10)
+    for given in (np.array(["no", "yes"]), labels[::-1]):  # boosting takes 0 and 1 alone
+        names = {"y": given[y]}
+        exec(code_for(WEIGHTS, boosting(0), y, given, 10), names)
+        assert names["y"].tolist() == y.tolist()
+        assert names["model"].scale_pos_weight == 9
+        names["model"].fit(np.arange(100.0)[:, None], names["y"])
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    assert _code(NOTHING, pipeline, y, labels, 10) == "model = estimator"
+    assert code_for(NOTHING, pipeline, y, labels, 10) == "model = estimator"
+    unwritten = RandomForestClassifier(5, random_state=np.random.RandomState(0))
+    names = {"estimator": unwritten}
+    exec(code_for(WEIGHTS, unwritten, y, labels, 10), names)
+    assert names["model"].class_weight == "balanced"
     names = {"estimator": pipeline}
-    exec(_code(THRESHOLD, CoarseTree(), y, labels, 10), names)
+    exec(code_for(THRESHOLD, CoarseTree(), y, labels, 10), names)
 
 
 def test_rare_rows_survive_thinning_and_equal_rows_stay_together():
@@ -134,6 +144,26 @@ def test_rare_rows_survive_thinning_and_equal_rows_stay_together():
         advise(X, np.repeat([0, 1], [100, 10]), LogisticRegression(), minutes=0)
     X = np.concatenate([rng.normal(size=(100, 2)), np.repeat(rng.normal(size=(7, 2)), 2, axis=0)])
     assert advise(X, np.repeat([0, 1], [100, 14]), LogisticRegression(), minutes=0).n_splits == 5
+
+
+def test_inner_folds_keep_equal_rows_together():
+    y = np.tile(np.repeat([0, 1], [60, 9]), 3)
+    groups = np.tile(np.arange(69), 3)
+    for kept, held in _splits(y, groups, 0, 3):
+        assert not set(groups[kept]) & set(groups[held])
+        assert 0 < y[held].sum() < len(held)
+
+
+def test_few_splits_are_said_not_to_tell():
+    rng = np.random.default_rng(0)
+    wide = {name: 0.5 + 0.2 * rng.normal(size=(5, 5)) for name in CODE}
+    narrow = {name: 0.5 + 0.001 * rng.normal(size=(5, 5)) for name in CODE}
+    trivial = np.full(5, -1.0)
+    for scores, unsure in ((wide, True), (narrow, False)):
+        winner, verdict = _verdict(scores, trivial)
+        assert winner == NOTHING
+        assert verdict.startswith("No difference: do nothing")
+        assert ("more rows or minutes would tell" in verdict) == unsure
 
 
 def test_large_tables_are_thinned_and_pages_written(tmp_path):

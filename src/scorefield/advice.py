@@ -12,7 +12,7 @@ from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score, brier_score_loss, precision_recall_fscore_support
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
@@ -20,38 +20,23 @@ from scorefield.benchmark.folds import same_rows
 from scorefield.benchmark.ranks import EQUIVALENT, corrected_interval
 from scorefield.benchmark.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, weighted
 from scorefield.oversampling import ScoreOverSampler
+from scorefield.recipes import (
+    INTERPOLATED,
+    NOISE,
+    OURS,
+    OURS_TUNED,
+    OVER_SAMPLERS,
+    code_for,
+    neighbors_for,
+    ratios_for,
+)
 
 N_FOLDS, INNER_FOLDS = 5, 3
-NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
-OURS_TUNED = "score over-sampling, tuned"
-OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
-RATIOS = (0.25, 0.5, 1.0)
 TUNING_MINUTES = 10.0  # from here on there is time to choose the ratio by an inner cross-validation
+UNDECIDED = 0.05  # a gain in F1 that is worth more rows or time where it cannot be ruled out
 MIN_ROWS = 500  # below which a table is not thinned to fit the time
 MIN_RARE = 10 * N_FOLDS  # rare rows that thinning leaves: ten in each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
-PIPELINE = "from imblearn.pipeline import make_pipeline\n"
-CODE = {
-    NOTHING: "model = {estimator}",
-    WEIGHTS: "model = {weighted}",
-    THRESHOLD: "from sklearn.metrics import f1_score, make_scorer\n"
-    "from sklearn.model_selection import TunedThresholdClassifierCV\n"
-    "model = TunedThresholdClassifierCV({estimator}, scoring=make_scorer(f1_score, pos_label={rare}))",
-    NOISE: "from imblearn.over_sampling import RandomOverSampler\n"
-    + PIPELINE
-    + "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
-    INTERPOLATED: "from imblearn.over_sampling import SMOTE\n"
-    + PIPELINE
-    + "model = make_pipeline(SMOTE({neighbors}), {estimator})",
-    OURS: PIPELINE + "from scorefield import ScoreOverSampler\nmodel = make_pipeline(ScoreOverSampler(), {estimator})",
-    OURS_TUNED: PIPELINE
-    + "from scorefield import ScoreOverSampler\n"
-    + "from sklearn.metrics import average_precision_score, make_scorer\n"
-    + "from sklearn.model_selection import GridSearchCV\n"
-    + "scorer = make_scorer(average_precision_score, response_method='predict_proba', pos_label={rare})\n"
-    + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
-    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer)",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,16 +101,15 @@ class Advice:
         write_whole(path, page("Is over-sampling worth it here?", body))
 
 
-def _remedies(estimator, y, n_rare, seed, ratios):
-    """Remedy to model; SMOTE only where a training part of `n_rare` rare rows has enough of them for a neighbour."""
-    inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
+def _remedies(estimator, y, inner, n_rare, seed, ratios):
+    """Remedy to model for training labels and their inner folds; SMOTE only where `n_rare` rows have a neighbour."""
     remedies = {NOTHING: clone(estimator)}
     heavier = weighted(estimator, y)
     if heavier is not None:
         remedies[WEIGHTS] = heavier
     remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
     remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    neighbors = _neighbors(n_rare)
+    neighbors = neighbors_for(n_rare)
     if neighbors >= 1:
         remedies[INTERPOLATED] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
     remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
@@ -133,16 +117,6 @@ def _remedies(estimator, y, n_rare, seed, ratios):
         grid = {"scoreoversampler__sampling_strategy": ratios}
         remedies[OURS_TUNED] = GridSearchCV(clone(remedies[OURS]), grid, scoring="average_precision", cv=inner)
     return remedies
-
-
-def _neighbors(n_rare):
-    """Neighbours that SMOTE can have: one row is the row itself, and one is left out by an inner fold."""
-    return min(5, n_rare - 2)
-
-
-def _ratios(y):
-    """The ratios that any inner part can be brought to: those well above its own."""
-    return [ratio for ratio in RATIOS if ratio > 1.3 * np.sum(y == 1) / np.sum(y == 0)]
 
 
 def _measures(model, X, y, X_test, y_test):
@@ -193,46 +167,19 @@ def _verdict(scores, trivial):
     if simple != NOTHING:
         gain = _gap(f1[simple], f1[NOTHING], n)
         if gain.low > 0 and gain.mean > EQUIVALENT:
-            calibrated = " and is better calibrated" if brier[simple] < brier[over] else ""
+            lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
             return simple, (
-                f"Do not over-sample: {simple} raises F1 by {_words(gain)} over doing nothing{calibrated} "
-                f"(Brier {brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
+                f"Do not over-sample: {simple} raises F1 by {_words(gain)} over doing nothing{lower} "
+                f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
             )
-    return NOTHING, f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}."
-
-
-def _expression(estimator):
-    """(imports, expression) that make the estimator again, or a name for it where its parameters cannot be written."""
-    kind = type(estimator)
-    module = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
-    own = ("", "estimator")  # the one that advise was given
-    try:
-        usual = kind().get_params(deep=False)
-        changed = {k: v for k, v in estimator.get_params(deep=False).items() if repr(v) != repr(usual.get(k))}
-        imports = f"from {module} import {kind.__name__}\n"
-        text = f"{kind.__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-        names = {}
-        exec(imports + f"made = {text}", names)  # nothing but what was just written
-    except Exception:
-        return own
-    return (imports, text) if repr(names["made"].get_params()) == repr(estimator.get_params()) else own
-
-
-def _code(winner, estimator, y, labels, n_rare):
-    """Code for the winner on the table as it was given, whose (common, rare) labels are `labels`."""
-    imports, text = _expression(estimator)
-    heavier = weighted(estimator, y)
-    if heavier is not None and "scale_pos_weight" in heavier.get_params() and labels[1] < labels[0]:
-        heavier.set_params(scale_pos_weight=1 / heavier.scale_pos_weight)  # its positive class is the larger label
-    neighbors = "" if _neighbors(n_rare) == 5 else f"k_neighbors={_neighbors(n_rare)}"
-    parts = {
-        "estimator": text,
-        "weighted": text if heavier is None else _expression(heavier)[1],
-        "ratios": _ratios(y),
-        "rare": repr(labels[1].item() if hasattr(labels[1], "item") else labels[1]),
-        "neighbors": neighbors,
-    }
-    return imports + CODE[winner].format(**parts)
+    high, hopeful = max((_gap(f1[name], f1[NOTHING], n).high, name) for name in f1 if name != NOTHING)
+    doubt = ""
+    if high > UNDECIDED:
+        doubt = f" The splits cannot rule out a gain of {high:.2f} ({hopeful}): more rows or minutes would tell."
+    return (
+        NOTHING,
+        f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}.{doubt}",
+    )
 
 
 def _thinned(y, n, rng):
@@ -272,12 +219,12 @@ def _check(X, y):
     return X, (y == values[order[1]]).astype(int), values[order]
 
 
-def _splits(y, groups, seed):
-    """Folds of a repetition, shuffled again while one of them is left without a class: equal rows stay together."""
+def _splits(y, groups, seed, n_folds):
+    """Folds, shuffled again while one of them is left without a class: equal rows stay together."""
     for attempt in range(20):
-        folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed + 1000 * attempt)
+        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed + 1000 * attempt)
         splits = list(folds.split(np.zeros(len(y)), y, groups))
-        if all(0 < y[held].sum() < len(held) and y[kept].sum() >= INNER_FOLDS for kept, held in splits):
+        if all(0 < y[held].sum() < len(held) for _, held in splits):
             return splits
     raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")
 
@@ -330,12 +277,14 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
             break  # another repetition would outlast the budget
-        splits = _splits(y, groups, random_state + repetition)
+        splits = _splits(y, groups, random_state + repetition, N_FOLDS)
         # One set of remedies for all parts: the intervals compare them split by split.
         n_rare = min(int(y[kept].sum()) for kept, _ in splits)
-        ratios = _ratios(y) if minutes >= TUNING_MINUTES else []
+        ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
         for kept, held in splits:
-            for name, model in _remedies(estimator, y, n_rare, random_state + repetition, ratios).items():
+            inner = _splits(y[kept], groups[kept], random_state + repetition, INNER_FOLDS)
+            remedies = _remedies(estimator, y[kept], inner, n_rare, random_state + repetition, ratios)
+            for name, model in remedies.items():
                 results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
             trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
     results = {name: rows for name, rows in results.items() if len(rows) == len(trivial)}
@@ -344,7 +293,7 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     if len(y) < n_given:
         verdict += f" (Found on {len(y)} of {n_given} rows, {y.mean():.1%} of them rare where {share:.1%} are: more "
         verdict += "would have taken longer than the minutes given.)"
-    code = _code(winner, estimator, y, labels, n_rare)
+    code = code_for(winner, estimator, y, labels, n_rare)
     return Advice(verdict, _table(scores), winner, code, len(trivial), len(y))
 
 

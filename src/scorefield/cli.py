@@ -247,10 +247,9 @@ def advise(
     table = commands.read_labelled(data, target)
     with _working(f"comparing remedies, about {minutes:g} minutes", quiet):
         advice = commands.advise(table, target, learner=learner, minutes=minutes, seed=seed)
-    if html is not None:
-        commands.write_advice_page(html, advice)
     _say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
+        commands.write_advice_page(html, advice)
         _say(quiet, f"wrote {html}")
 
 

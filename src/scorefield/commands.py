@@ -106,12 +106,16 @@ def fit(table, target, *, seed=0, verbose=0):
     text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
     if text:
         raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
-    if X.isna().to_numpy().any():
-        empty = X.columns[X.isna().any()][0]
-        raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
+    _check_no_gaps(X)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(X.astype(np.float64), y.to_numpy())
     integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
     return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
+
+
+def _check_no_gaps(X):
+    if X.isna().to_numpy().any():
+        empty = X.columns[X.isna().any()][0]
+        raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
 
 
 def is_large(path):
@@ -210,7 +214,9 @@ def advise(table, target, *, learner, minutes, seed):
     known = learners(seed)
     if learner not in known:
         raise ValueError(f"Expected a learner of {', '.join(known)}, got {learner!r}.")
-    columns = pd.get_dummies(table.drop(columns=target), dtype=float)
+    X = table.drop(columns=target)
+    _check_no_gaps(X)
+    columns = pd.get_dummies(X, dtype=float)
     return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
                      minutes=minutes, random_state=seed)  # fmt: skip
 
