@@ -87,8 +87,9 @@ class RowBuffer:
 
     Each class has a pool: all of its rows where they are few, else a uniform sample. `refill` takes row groups in
     random order and replaces their rows in the pools by others of the same row group and class, so that the pools stay
-    a fair sample however the file is sorted. Every row belongs to one of `n_folds` folds for good, so that a model
-    which never sees a fold can be stopped by it.
+    a fair sample however the file is sorted. (How many rows of a group a pool has stays as the first sample drew it;
+    that matters only for groups so small that it drew hardly any.) Every row belongs to one of `n_folds` folds for
+    good, so that a model which never sees a fold can be stopped by it.
     """
 
     def __init__(self, key, table, n_folds):

@@ -115,7 +115,8 @@ def _generate(sampler, frame, target, mask):
         return frame[list(numbers)].astype(np.float64).std(ddof=0).compute().to_numpy()
 
     def rivals(label, rng):
-        others = frame[frame[target] != label][list(features.columns[~mask])].dropna()
+        others = frame[frame[target] != label][list(features.columns[~mask])]
+        others = others.replace([np.inf, -np.inf], np.nan).dropna()
         return _rows_at(others, lambda n: rival_places(rng, n))
 
     X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread, rivals=rivals)
@@ -130,6 +131,8 @@ def _rows_at(frame, choose):
     import dask
 
     ends = np.cumsum(np.asarray(frame.map_partitions(len).compute()))
+    if ends[-1] == 0:
+        raise ValueError("Expected rows of the other classes without missing numbers, got none; fill or drop them.")
     places = choose(int(ends[-1]))
     parts = []
     for part, begin, end in zip(frame.partitions, [0, *ends[:-1]], ends, strict=True):
