@@ -19,7 +19,7 @@ lint: .venv/installed
 	$(BIN)/mypy $(LAYER1:%=src/scorefield/%.py)
 
 # Two workers with a thread each: two that want every core are several times slower.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"

@@ -3,6 +3,8 @@
 import json
 import math
 import pathlib
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from scorefield.benchmark.ranks import (
     wins_ties_losses,
 )
 from scorefield.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
-from scorefield.benchmark.summaries import show_generative, show_oversampling
+from scorefield.benchmark.summaries import RANKED, scores_by_learner, show_generative, show_oversampling
 from scorefield.experiments.page import collect, write_report
 from scorefield.experiments.statistics import FAILS, HOLDS
 
@@ -53,6 +55,16 @@ def test_splits_keep_equal_rows_together_and_the_development_half_in_training(ta
     for repeat in (tested[:2], tested[2:]):
         assert sorted(np.concatenate(repeat).tolist()) == sorted(other.tolist())  # each row is tested once
     assert set(tested[0]) != set(tested[2])
+
+
+def test_inner_folds_keep_equal_rows_together(table, monkeypatch):
+    monkeypatch.setattr(folds, "load", lambda name: table)
+    split = oversampling.Split("only", 0, 0, EXPERIMENTS["oversampling"].config)
+    groups = folds.same_rows(split.X)
+    assert len(set(groups)) < len(groups)
+    for kept, held in split.inner:
+        assert not set(groups[kept]) & set(groups[held])
+    assert sorted(np.concatenate([held for _, held in split.inner])) == list(range(len(split.y)))
 
 
 def test_thinning_keeps_the_class_shares():
@@ -202,10 +214,39 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
 
-def test_committed_rows_are_of_the_tables(committed):
-    for _, _, rows in committed:
-        assert {row["table"] for row in rows} <= set(folds.TABLES)
-        assert len({row["table"] for row in rows}) >= 12
+def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
+    for experiment, _, rows in committed:
+        assert {row["table"] for row in rows} == set(folds.TABLES)
+        learners = {"itself"} if experiment.name == "generative" else set(remedies.learners(0))
+        expected = len(folds.TABLES) * oversampling.SPLITS["n_folds"]  # one repetition
+        arms = Counter((row["arm"], row["learner"]) for row in rows)
+        assert {learner for _, learner in arms} == learners
+        assert set(arms.values()) == {expected}
         for row in rows:
             assert 0 <= row["average_precision"] <= 1
             assert row["seconds"] >= 0
+
+
+def shown_cells(path):
+    """(first cell of the line, "mean (rank)") of the tables of a document."""
+    text = path.read_text()
+    if path.suffix == ".rst":
+        rows = [block.split("\n     - ") for block in text.split("   * - ")[1:]]
+    else:
+        rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    for name, *cells in rows:
+        for cell in cells:
+            yield from ((name.strip(), found) for found in re.findall(r"\d\.\d{3} \(\d+\.\d\)", cell))
+
+
+def test_documents_show_the_numbers_of_the_rows(committed):
+    known = set()
+    for _, _, rows in committed:
+        for found in scores_by_learner(rows).values():
+            for arm in found.arms:
+                for metric in RANKED:
+                    known.add((arm, f"{np.nanmean(found.column(arm, metric)):.3f} ({found.rank(arm, metric):.1f})"))
+    for path in (ROOT / "README.md", ROOT / "docs" / "guide" / "benchmark.rst"):
+        shown = list(shown_cells(path))
+        assert len(shown) > 50
+        assert [cell for cell in shown if cell not in known] == []

@@ -49,15 +49,14 @@ def scores(y, probability, threshold):
     }
 
 
-def _resident_peak():
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return None
+def _resident(name):
+    """Megabytes of the process now (VmRSS) or at most (VmHWM)."""
+    lines = (line.split() for line in _STATUS.read_text().splitlines())
+    return next((int(line[1]) / 1024 for line in lines if line[0] == f"{name}:"), None)
 
 
 class Cost:
-    """Seconds, and the peak of the process's memory in MB where the system tells it (Linux)."""
+    """Seconds, and what was added to the process's memory at the most, in MB where the system tells it (Linux)."""
 
     seconds = 0.0
     megabytes = None
@@ -69,9 +68,9 @@ def measured():
     cost, begin = Cost(), time.perf_counter()
     try:
         _CLEAR.write_text("5")  # forgets the peak so far
-        known = True
+        before = _resident("VmRSS")
     except OSError:
-        known = False
+        before = None
     yield cost
     cost.seconds = time.perf_counter() - begin
-    cost.megabytes = _resident_peak() if known else None
+    cost.megabytes = None if before is None else _resident("VmHWM") - before

@@ -13,15 +13,18 @@ import pathlib
 import platform
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
 from scorefield.files import write_whole
 
-PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost-cpu")
+PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu")
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "NPROC": "1",  # the size of jax's pool of threads
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 
@@ -96,11 +99,6 @@ def _attempt(experiment, seed, config, folder):
     return None
 
 
-def _attempt_numbered(task):
-    index, experiment, seed, config, folder = task
-    return index, _attempt(experiment, seed, config, folder)
-
-
 def run_all(tasks, folder, *, jobs=1, finished=None):
     """Run (experiment, seed, config) tasks that have no rows yet; returns what failed, in words.
 
@@ -123,14 +121,22 @@ def run_all(tasks, folder, *, jobs=1, finished=None):
 
 def _attempts(tasks, folder, jobs):
     if jobs == 1 or len(tasks) < 2:
-        for experiment, seed, config in tasks:
-            yield (experiment, seed, config), _attempt(experiment, seed, config, folder)
+        for task in tasks:
+            yield task, _attempt(*task, folder)
         return
-    numbered = [(i, *task, folder) for i, task in enumerate(tasks)]
-    # Fresh processes: jax's threads do not survive a fork. Leaving the block ends them at once.
-    with _one_thread_each(), multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for index, failure in pool.imap_unordered(_attempt_numbered, numbered):
-            yield tasks[index], failure
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
+        try:
+            waiting = {pool.submit(_attempt, *task, folder): task for task in tasks}
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                "Expected the processes of the run to live, got one that was killed, perhaps for want of memory; "
+                "finished seeds are kept: run it again, with fewer --jobs."
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextlib.contextmanager
