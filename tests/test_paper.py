@@ -145,6 +145,18 @@ def test_a_failed_seed_does_not_take_the_others_with_it(tmp_path):
     assert [runs.read_rows(tmp_path, experiment, seed, {}) is None for seed in range(3)] == [False, True, False]
 
 
+def dying(seed, config):
+    if seed == 1:
+        os._exit(9)  # as one that is killed for its memory
+    return [{"kind": "value"}]
+
+
+def test_a_killed_process_ends_the_run_with_an_error(tmp_path):
+    experiment = Experiment("dying", "Dying", "Nothing.", dying, Section, 3, 1)
+    with pytest.raises(RuntimeError, match="one that was killed"):
+        runs.run_all([(experiment, seed, {}) for seed in range(3)], tmp_path, jobs=2)
+
+
 def test_processes_give_the_same_rows_as_one(tmp_path):
     experiment = EXPERIMENTS["linear-1d"]
     tasks = [(experiment, seed, experiment.config) for seed in range(3)]
