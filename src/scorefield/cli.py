@@ -319,7 +319,7 @@ def benchmark(
     names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
     out: Out = pathlib.Path("report"),
     seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")] = None,
-    quick: Annotated[bool, typer.Option(help="Six small tables, one split.")] = False,
+    quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
     jobs: Jobs = 2,
 ):
     """Compare over-samplers and generative classifiers on 22 real imbalanced tables.

@@ -27,9 +27,15 @@ def load(name):
     folder = data_folder()
     cached = None if folder is None else folder / "imblearn"
     offline = cached is not None and cached.is_dir()
-    table = fetch_datasets(
-        data_home=str(cached) if cached else None, filter_data=(name,), download_if_missing=not offline
-    )[name]
+    try:
+        table = fetch_datasets(
+            data_home=str(cached) if cached else None, filter_data=(name,), download_if_missing=not offline
+        )[name]
+    except OSError as error:  # URLError is one
+        raise OSError(
+            f"Expected the table {name!r} in the folder imblearn of SCOREFIELD_DATA, or a network to download it, got "
+            f"neither: {error}."
+        ) from error
     return np.asarray(table.data, dtype=np.float64), (table.target == 1).astype(int)
 
 
