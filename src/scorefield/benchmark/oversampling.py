@@ -184,7 +184,7 @@ OVERSAMPLING = Experiment(
     "oversampling",
     "Remedies for imbalance before five learners",
     "22 tables of imbalanced-learn's collection, thinned to 3,000 rows; half of a table's rows are in every training "
-    "part, the rest is tested by repeated cross-validation.",
+    "part, the rest is tested by two-fold cross-validation, which more than 44 seeds repeat.",
     run,
     show_oversampling,
     len(folds.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
