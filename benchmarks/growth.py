@@ -85,7 +85,7 @@ def studies(quick):
     return [
         ("scoring, energy", "rows", powers(2, top), score_rows("energy")),
         ("scoring, line integral", "rows", powers(2, top - 1), score_rows("mlp")),
-        ("resampling to parity", "rows", powers(3, top), resample_rows),
+        ("resampling to parity", "rows", powers(3, top - 1), resample_rows),
         ("exact step, batch 128", "columns", columns, lambda d: chunk_of_steps(d, (128, 128), 128)),
         ("exact step, batch 1,024", "columns", columns, lambda d: chunk_of_steps(d, (128, 128), 1024)),
         ("exact step, batch 128", "width", widths, lambda w: chunk_of_steps(10, (w, w), 128)),
