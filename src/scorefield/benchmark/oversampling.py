@@ -109,7 +109,8 @@ def _arm(arm, sampler, split, models, extra=None):
             with measured() as cost:
                 fitted.append(clone(learner).fit(X, y))
         cost.seconds += sampling.seconds
-        cost.megabytes = max(cost.megabytes or 0, sampling.megabytes or 0) or None
+        if cost.megabytes is not None:
+            cost.megabytes = max(cost.megabytes, sampling.megabytes)
         refused = {} if tables[-1][2] is None else {"refused": tables[-1][2]}
         yield arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused, **(extra or {}))
 
