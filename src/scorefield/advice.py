@@ -173,13 +173,9 @@ def _verdict(scores, trivial):
                 f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
             )
     high, hopeful = max((_gap(f1[name], f1[NOTHING], n).high, name) for name in f1 if name != NOTHING)
-    doubt = ""
     if high > UNDECIDED:
-        doubt = f" The splits cannot rule out a gain of {high:.2f} ({hopeful}): more rows or minutes would tell."
-    return (
-        NOTHING,
-        f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}.{doubt}",
-    )
+        found += f". The splits cannot rule out a gain of {high:.2f} ({hopeful}): more rows or minutes would tell"
+    return NOTHING, f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}."
 
 
 def _thinned(y, n, rng):
