@@ -1,7 +1,7 @@
 # `make demo` and `make test` set up .venv by themselves; nothing else needs to be installed by hand.
 PYTHON ?= python3
 BIN := .venv/bin
-LAYER1 := _tree networks divergence fields truth kernel joint objectives training chains samplers integration normalization flow decisions gaussian_theory
+LAYER1 := _tree networks divergence fields truth kernel joint objectives minibatches training tasks chains samplers integration normalization flow decisions gaussian_theory
 
 .PHONY: demo test test-all lint docs clean
 

@@ -42,8 +42,8 @@ def main():
         with Compilations() as first:
             model = estimator(case, steps).fit(X, y)
         warm = best_of(lambda case=case, X=X, y=y: estimator(case, steps).fit(X, y), options.repeats)
-        history = model.history_[0] if case == "classifier" else model.history_
-        n_steps = int(history["steps"][-1]) if history else 0
+        histories = model.history_ if case == "classifier" else [model.history_]
+        n_steps = max(int(history["steps"][-1]) if history else 0 for history in histories)
         rows.add(
             f"{case:<10} cold {cold:6.2f} s, warm {warm:6.3f} s, cold / warm {cold / warm:5.1f}; {n_steps} steps; "
             f"the first fit here compiled {first.compiled} programs in {first.seconds:.1f} s",

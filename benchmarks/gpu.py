@@ -129,10 +129,10 @@ class Bench:
             start = init_vector_field(jax.random.key(0), D, hidden=HIDDEN)
             state = training._initial_state(stack([start]))
             batches = jax.random.normal(jax.random.key(1), (1, training.CHUNK_STEPS, batch, D))
-            rate, total = jnp.full(1, 1e-3), jnp.float32(1e4)
+            keys, rate, total = jax.random.split(jax.random.key(2), 1), jnp.full(1, 1e-3), jnp.float32(1e4)
 
-            def chunk(state=state, batches=batches, rate=rate, total=total):
-                _, losses = training._train_chunk(jax.random.key(2), state, batches, Exact(), rate, total)
+            def chunk(keys=keys, state=state, batches=batches, rate=rate, total=total):
+                _, losses = training._train_chunk(keys, state, batches, Exact(), rate, total)
                 losses.block_until_ready()
 
             step = best_of(chunk, self.repeats, training.CHUNK_STEPS)

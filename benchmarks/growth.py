@@ -49,10 +49,10 @@ def chunk_of_steps(d, hidden, batch):
     """One compiled chunk of exact score matching through the trainer, as in `score_matching_step.py`."""
     state = training._initial_state(stack([init_vector_field(jax.random.key(0), d, hidden=hidden)]))
     batches = jax.random.normal(jax.random.key(1), (1, training.CHUNK_STEPS, batch, d))
-    rate, total = jnp.full(1, 1e-3), jnp.float32(1e4)
+    keys, rate, total = jax.random.split(jax.random.key(2), 1), jnp.full(1, 1e-3), jnp.float32(1e4)
 
     def job():
-        _, losses = training._train_chunk(jax.random.key(2), state, batches, Exact(), rate, total)
+        _, losses = training._train_chunk(keys, state, batches, Exact(), rate, total)
         losses.block_until_ready()
 
     return job

@@ -35,10 +35,10 @@ def ours(field_type, batch, repeats):
     model = stack([field_type(init_vector_field(jax.random.key(0), d, hidden=SIZES[1:-1]).network)])
     state = training._State(model, model, jax.vmap(training.OPTIMIZER.init)(model), jnp.zeros(1, jnp.int32))
     batches = jax.random.normal(jax.random.key(1), (1, training.CHUNK_STEPS, batch, d))
-    rate, total = jnp.full(1, 1e-3), jnp.float32(1e4)
+    keys, rate, total = jax.random.split(jax.random.key(2), 1), jnp.full(1, 1e-3), jnp.float32(1e4)
 
     def chunk():
-        _, losses = training._train_chunk(jax.random.key(2), state, batches, Exact(), rate, total)
+        _, losses = training._train_chunk(keys, state, batches, Exact(), rate, total)
         losses.block_until_ready()
 
     return best_of(chunk, repeats, training.CHUNK_STEPS)

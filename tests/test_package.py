@@ -10,12 +10,13 @@ import pytest
 SOURCE = pathlib.Path(__file__).parents[1] / "src" / "scorefield"
 LAYERS = {
     1: {
-        "_tree", "networks", "divergence", "fields", "truth", "kernel", "joint", "objectives", "training", "chains",
-        "samplers", "integration", "normalization", "flow", "decisions", "gaussian_theory",
+        "_tree", "networks", "divergence", "fields", "truth", "kernel", "joint", "objectives", "minibatches",
+        "training", "tasks", "chains", "samplers", "integration", "normalization", "flow", "decisions",
+        "gaussian_theory",
     },
     2: {
-        "_base", "density", "classifier", "ensemble", "oversampling", "tables", "prior_correction", "features",
-        "labelling", "posterior", "datasets", "lazy", "streams", "buffer",
+        "_base", "density", "class_densities", "classifier", "ensemble", "oversampling", "tables",
+        "prior_correction", "features", "labelling", "posterior", "datasets", "lazy", "streams", "buffer",
     },
     3: {
         "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",
@@ -98,8 +99,8 @@ def code_lines(source):
 
 
 def test_layer_one_stays_small():
-    """It covers a whole field in about 1,500 lines of code, and every function fits a screen."""
-    assert sum(code_lines((SOURCE / f"{name}.py").read_text()) for name in LAYERS[1]) < 1600
+    """It covers a whole field in about 1,700 lines of code, and every function fits a screen."""
+    assert sum(code_lines((SOURCE / f"{name}.py").read_text()) for name in LAYERS[1]) < 1750
     for name in LAYERS[1]:
         for node in ast.walk(ast.parse((SOURCE / f"{name}.py").read_text())):
             if isinstance(node, ast.FunctionDef):

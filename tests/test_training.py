@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scorefield import training
+from scorefield import minibatches
 from scorefield._tree import pytree
 from scorefield.fields import (
     Field,
@@ -15,6 +15,7 @@ from scorefield.fields import (
     init_energy_field,
     init_vector_field,
 )
+from scorefield.minibatches import split_held_out
 from scorefield.objectives import (
     ContrastiveDenoising,
     Denoising,
@@ -26,7 +27,7 @@ from scorefield.objectives import (
     fisher_divergence,
     mean_loss,
 )
-from scorefield.training import DivergedError, split_held_out, train, train_many
+from scorefield.training import DivergedError, train, train_many
 from scorefield.truth import mixture, random_mixture
 
 
@@ -230,8 +231,8 @@ def test_held_out_rows_are_apart_and_weighted(rng):
     assert len(held) == 3
     assert set(kept[:, 0]) | set(held[:, 0]) == set(range(10))
     assert not set(kept[:, 0]) & set(held[:, 0])
-    block, weights = training._fixed_block(rng, held[:, 0])
-    assert len(block) == training.HELD_OUT_POINTS
+    block, weights = minibatches._fixed_block(rng, held[:, 0])
+    assert len(block) == minibatches.HELD_OUT_POINTS
     np.testing.assert_allclose(np.average(block, weights=weights), held.mean(), rtol=1e-5)
     kept, held = split_held_out(rng, rows[:2], 0.01)
     assert len(kept) == len(held) == 1

@@ -91,6 +91,12 @@ def unstack(tree: T, index: int) -> T:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
+@compiled
+def take(tree: T, places: Any) -> T:
+    """Some models of a stack, as a stack."""
+    return jax.tree.map(lambda leaf: leaf[places], tree)
+
+
 def bucket(n: int, smallest: int = 256) -> int:
     """The power of two that `n` rows are padded to: at most twice the work, a few compilations in all."""
     return max(smallest, 1 << (int(n) - 1).bit_length())

@@ -17,12 +17,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
 from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, to_plain
 from scorefield.buffer import RowBuffer, fits_in_memory
+from scorefield.class_densities import fit_class_densities
 from scorefield.decisions import check_costs, decide, expected_costs
 from scorefield.density import MAX_START_ROWS, ScoreDensity
 from scorefield.ensemble import JointInUnits, SeparateInUnits, count_folds, member_parts, parts_of_folds
@@ -37,17 +37,6 @@ from scorefield.training import train_many
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 HELD_OUT = 0.2
 JOINT_PATIENCE = 5  # chunks: the labels' held-out loss turns early and does not come back
-
-
-def _fit_class(density, rows, seed, label):
-    """A clone of the density on the rows of one class; the seed is for those that have none of their own."""
-    fitted = clone(density)
-    if "random_state" in fitted.get_params() and fitted.get_params()["random_state"] is None:
-        fitted.set_params(random_state=seed)
-    try:
-        return fitted.fit(rows)
-    except ValueError as error:
-        raise ValueError(f"Class {label!r} with {len(rows)} rows: {error}") from error
 
 
 class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -89,7 +78,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     The methods that give one result for each row also take dask arrays and dataframes; they then return dask arrays.
-    Separate densities are fitted as joblib tasks, one for each class, so ``joblib.parallel_config`` can spread them.
+    The networks of separate densities train in one program where their shapes agree. Within ``joblib.parallel_config``
+    with more than one job (processes, a dask cluster) every class is a task instead.
 
     Examples
     --------
@@ -299,11 +289,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             chosen = [self.density[label] for label in self.classes_.tolist()]
         else:
             chosen = [self.density] * len(self.classes_)
-        # One task a class: in this process unless joblib's configuration says otherwise (processes, a dask cluster).
-        self.densities_ = Parallel()(
-            delayed(_fit_class)(density, X[labels == k], int(host_rng(key, 13, k).integers(1 << 31)), label)
-            for k, (density, label) in enumerate(zip(chosen, self.classes_.tolist(), strict=True))
-        )
+        tables = [X[labels == k] for k in range(len(chosen))]
+        seeds = [int(host_rng(key, 13, k).integers(1 << 31)) for k in range(len(chosen))]
+        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), seeds)
 
     def _fit_intercepts(self, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""

@@ -26,6 +26,7 @@ from scorefield.flow import FlowLogDensity
 from scorefield.integration import N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.kernel import fit_kernel
 from scorefield.lazy import partition_wise
+from scorefield.minibatches import split_held_out
 from scorefield.networks import ACTIVATIONS
 from scorefield.normalization import counting_anchor, gaussian_anchor, importance_anchor
 from scorefield.objectives import (
@@ -39,7 +40,7 @@ from scorefield.objectives import (
     mean_loss,
 )
 from scorefield.samplers import MALA, Langevin, ReverseDiffusion, Samples
-from scorefield.training import split_held_out, train
+from scorefield.tasks import Task, run_together
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
 AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
@@ -215,17 +216,25 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Learn the field of the rows of X, shape (n, d); y is ignored."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._check_new(X)
         with fit_task(self, X=X):
-            self._fit(X)
+            run_together([self._fitting(X)])
         return self
 
-    def _fit(self, X):
+    def fitting(self, X):
+        """The fit as a generator: it yields training tasks and is sent their results, beside those of other fits."""
+        self._validate_params()
+        yield from self._fitting(self._check_new(X))
+
+    def _check_new(self, X):
+        return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+
+    def _fitting(self, X):
         key = key_from(self.random_state)
         self._set_scale(X)
         rows = self._to_units(X)
         names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
-        field = self._choose(key, names, rows)
+        field = yield from self._choose(key, names, rows)
         self.model_ = to_plain(field)
         keep = host_rng(key, 8).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(keep)]
@@ -284,7 +293,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         common = default_noise(*rows.shape)
         for name in names:
             alone, solved = len(names) == 1, name in ("gaussian", "kernel")
-            field, history = self._fit_one(key, name, *((rows, None) if alone and solved else (kept, held)), noise)
+            if solved:
+                field, history = self._solve(key, name, rows if alone else kept, noise), {}
+            else:
+                field, history = yield from self._train(key, name, kept, held, noise)
             loss = None
             if not alone:
                 repeated = np.tile(held, (SELECTION_DRAWS, 1))
@@ -302,23 +314,27 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
                     f"chose {self.model_name_}: least held-out denoising loss at noise {common:.3g} ({losses})"
                 )
             if self.model_name_ in ("gaussian", "kernel"):
-                field, _ = self._fit_one(key, self.model_name_, rows, None, noise)
+                field = self._solve(key, self.model_name_, rows, noise)
         return field
 
-    def _fit_one(self, key, name, rows, held_out, noise):
-        """One model on standardised rows: the field and its history."""
-        if name in ("gaussian", "kernel"):
-            if self.objective == "sliced":
-                raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
-            fit = fit_gaussian if name == "gaussian" else lambda r, noise: fit_kernel(key, r, noise=noise).field
-            return fit(rows, noise=noise), {}
+    def _solve(self, key, name, rows, noise):
+        """A field of standardised rows in closed form."""
+        if self.objective == "sliced":
+            raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
+        return fit_gaussian(rows, noise=noise) if name == "gaussian" else fit_kernel(key, rows, noise=noise).field
+
+    def _train(self, key, name, rows, held_out, noise):
+        """A network on standardised rows: the field and its history, through one task."""
         start, objective = self._network_task(key, name, rows, noise)
         report = ProgressReport(self, name, self.verbose)
-        fit = train(
-            key, start, rows, objective, held_out=held_out, learning_rate=self.learning_rate,
-            batch_size=self.batch_size, max_steps=AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
-            patience=PATIENCE if self.early_stopping else None, callback=report,
-        )  # fmt: skip
+        options = {
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "max_steps": AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
+            "patience": PATIENCE if self.early_stopping else None,
+            "callback": report,
+        }
+        fit = yield Task(key, start, rows, objective, held_out, options)
         report.close(f"{name}: weights of step {fit.best_step}")
         history = {"loss": fit.loss, "held_out_loss": fit.held_out_loss, "steps": fit.steps, "best_step": fit.best_step}
         return fit.model, history

@@ -6,7 +6,7 @@ import numpy as np
 
 from scorefield._tree import pytree
 from scorefield.joint import JointEnergies
-from scorefield.training import Part
+from scorefield.minibatches import Part
 
 
 @pytree

@@ -4,12 +4,13 @@ The paper's score features (its multi-modal example), with one field for all row
 """
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._base import seed_from
+from scorefield.class_densities import fit_class_densities, prepared
 from scorefield.density import ScoreDensity
 
 
@@ -62,19 +63,16 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
             raise ValueError("Expected y for per_class=True, got None.")
         target = {"y": y} if self.per_class else {}
         checked = validate_data(self, X, **target, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        X, y = checked if self.per_class else (checked, None)
-        parts = [X]
-        if self.per_class:
-            check_classification_targets(y)
-            self.classes_, labels = np.unique(np.asarray(y), return_inverse=True)
-            parts = [X[labels == k] for k in range(len(self.classes_))]
-        seed = seed_from(self.random_state)
-        self.densities_ = []
-        for k, rows in enumerate(parts):
-            density = ScoreDensity() if self.density is None else clone(self.density)
-            if density.random_state is None:
-                density.set_params(random_state=(seed + k) % (1 << 31))
-            self.densities_.append(density.fit(rows))
+        density, seed = self.density or ScoreDensity(), seed_from(self.random_state)
+        if not self.per_class:
+            self.densities_ = [prepared(density, seed % (1 << 31)).fit(checked)]
+            return self
+        X, y = checked
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(np.asarray(y), return_inverse=True)
+        n = len(self.classes_)
+        tables, seeds = [X[labels == k] for k in range(n)], [(seed + k) % (1 << 31) for k in range(n)]
+        self.densities_ = fit_class_densities([density] * n, tables, self.classes_.tolist(), seeds)
         return self
 
     def transform(self, X):

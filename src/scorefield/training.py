@@ -14,13 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from scorefield._tree import as_rows, bucket, compiled, host_rng, pad_rows, stack, unstack
+from scorefield._tree import compiled, stack, unstack
+from scorefield.minibatches import Part, Rows, draw, joined, prepare, renewed
 
 CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
-HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
 AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
 GRADIENT_NORM = 10.0  # clipping bound; a well-posed loss of standardised columns stays an order below it
 MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below its Monte-Carlo error
+# Models that one program trains side by side. An accelerator takes all of them in little more than the time of one; a
+# processor has none to spare for a model that stopped before its neighbours, and runs one program for each in turn.
+MODELS_PER_PROGRAM = {"cpu": 1}
 
 # Adam only: decay would pull at the frozen parts of a model (a base Gaussian, noise levels), whose gradient is zero.
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
@@ -46,15 +49,12 @@ class Trained:
     best_step: int
 
 
-class Part(NamedTuple):
-    """Rows of a table, by number, that one model trains on, and those that stop it."""
-
-    kept: np.ndarray
-    held: np.ndarray
-
-
 class DivergedError(ValueError):
-    """Training or sampling left the finite numbers."""
+    """Training or sampling left the finite numbers; `model` is the number of the model in training that did."""
+
+    def __init__(self, message: str, model: int | None = None):
+        super().__init__(message)
+        self.model = model
 
 
 class _State(NamedTuple):
@@ -64,34 +64,23 @@ class _State(NamedTuple):
     step: jax.Array
 
 
-@compiled
-def _chunk_keys(key: jax.Array, chunk: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Keys to draw a chunk's rows and to train on them; compiled, since an accelerator waits for what is not."""
-    return jax.random.fold_in(key, 2 * chunk + 1), jax.random.fold_in(key, 2 * chunk + 2)
+@partial(compiled, static_argnames="n_models")
+def _chunk_keys(key: jax.Array, chunk: jax.Array, numbers: jax.Array, *, n_models: int) -> tuple[jax.Array, ...]:
+    """Keys of some models to draw a chunk's rows, to train on them and for the held-out loss, the same at every chunk.
 
+    They follow from one key and the model's number, or from a key of each model's own; the models beside it are no
+    part of either. Compiled, since an accelerator waits for what is not.
+    """
 
-@partial(compiled, static_argnames=("n_steps", "batch_size"))
-def _draw_places(key: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
-    """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
+    def of_models(key: jax.Array) -> jax.Array:
+        if key.ndim:
+            return jax.vmap(lambda own: jax.random.split(own, 1)[0])(key)[numbers]
+        return jax.random.split(key, n_models)[numbers]
 
-    def draw(key, n):
-        return jax.random.randint(key, (n_steps, batch_size), 0, n)
+    def folded(number: jax.Array) -> jax.Array:
+        return jax.vmap(jax.random.fold_in, (0, None))(key, number) if key.ndim else jax.random.fold_in(key, number)
 
-    return jax.vmap(draw)(jax.random.split(key, len(n_rows)), n_rows)
-
-
-@compiled
-def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
-    """Rows of the pool at each model's places: leaves (models, steps, batch, ...). Cheap to compile for a new size."""
-    chosen = jax.vmap(lambda own, at: own[at])(index, places)
-    return jax.tree.map(lambda leaf: leaf[chosen], pool)
-
-
-def _batches(key: jax.Array, chunk: int, data: Any, batch_size: int) -> tuple[Any, jax.Array]:
-    """Rows of one chunk, and the key to train on them with."""
-    draw_key, train_key = _chunk_keys(key, chunk)
-    places = _draw_places(draw_key, data.lengths, n_steps=CHUNK_STEPS, batch_size=batch_size)
-    return _gather(data.pool, data.index, places), train_key
+    return of_models(folded(2 * chunk + 1)), of_models(folded(2 * chunk + 2)), of_models(key)
 
 
 def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
@@ -113,10 +102,12 @@ def _initial_state(models: Any) -> _State:
 
 
 @compiled
-def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, rate: jax.Array, max_steps: jax.Array):
+def _train_chunk(
+    keys: jax.Array, states: _State, batches: Any, objectives: Any, rates: jax.Array, max_steps: jax.Array
+) -> tuple[_State, jax.Array]:
     """Advance every model by one chunk; returns the states and the losses (models, steps)."""
 
-    def one_model(key, state, batches, rate):
+    def one_model(key, state, batches, objective, rate):
         def step(state, batch):
             loss, gradient = jax.value_and_grad(_mean_loss)(
                 state.model, objective, jax.random.fold_in(key, state.step), batch
@@ -132,56 +123,25 @@ def _train_chunk(key: jax.Array, states: _State, batches: Any, objective: Any, r
 
         return jax.lax.scan(step, state, batches)
 
-    return _over_models(one_model, jax.random.split(key, len(rate)), states, batches, rate)
+    return _over_models(one_model, keys, states, batches, objectives, rates)
 
 
 @compiled
-def _held_out_loss(key: jax.Array, models: Any, objective: Any, rows: Any, weights: jax.Array) -> jax.Array:
+def _held_out_loss(keys: jax.Array, models: Any, objectives: Any, rows: Any, weights: jax.Array) -> jax.Array:
     """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
 
-    def one_model(key, model, rows, weights):
+    def one_model(key, model, objective, rows, weights):
         row_keys = jax.random.split(key, weights.shape[0])
         losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
         return jnp.sum(losses * weights) / jnp.sum(weights)
 
-    return _over_models(one_model, jax.random.split(key, len(weights)), models, rows, weights)
+    return _over_models(one_model, keys, models, objectives, rows, weights)
 
 
 @compiled
 def _keep(better: jax.Array, new: Any, old: Any) -> Any:
     """Per model, `new` where it is better."""
     return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
-
-
-def _fixed_block(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """HELD_OUT_POINTS of the row numbers, and weights that count every distinct one once."""
-    places = np.resize(rng.permutation(len(rows)), HELD_OUT_POINTS)
-    weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
-    return rows[places], weights.astype(np.float32)
-
-
-def _check_table(table: Any, minimum: int = 2) -> Any:
-    """The first leaf is validated as rows; others (labels) only have to be as long."""
-    leaves, structure = jax.tree.flatten(table)
-    checked = [as_rows(leaves[0], minimum=minimum), *(np.asarray(leaf) for leaf in leaves[1:])]
-    if len({len(leaf) for leaf in checked}) != 1:
-        raise ValueError("Expected arrays of one length in a table, got several lengths.")
-    return jax.tree.unflatten(structure, checked)
-
-
-def _split(rng: np.random.Generator, n: int, fraction: float) -> Part:
-    """Row numbers below n, shuffled, with a `fraction` of them held out, at least one on each side."""
-    order = rng.permutation(n)
-    if not fraction:
-        return Part(order, order)
-    n_held_out = min(max(1, round(fraction * n)), n - 1)
-    return Part(order[n_held_out:], order[:n_held_out])
-
-
-def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
-    """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
-    part = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
-    return jax.tree.map(lambda leaf: leaf[part.kept], table), jax.tree.map(lambda leaf: leaf[part.held], table)
 
 
 def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float) -> None:
@@ -193,56 +153,133 @@ def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fractio
         raise ValueError(f"Expected validation_fraction in [0, 1), got {fraction}.")
 
 
-def _raise_diverged(losses: np.ndarray, step: int) -> None:
-    model, offset = np.argwhere(~np.isfinite(losses))[0]
-    if step + offset == 0:
-        cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
-    else:
-        cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
-    raise DivergedError(f"Expected a finite loss, got {losses[model, offset]} in model {model} at step "
-                        f"{step + offset}, {cause}.")  # fmt: skip
-
-
-def _check_tables(models: Sequence[Any], tables: Sequence[Any], parts: Any, refill: Any) -> None:
+def _check_tables(models: Sequence[Any], tables: Sequence[Any], objective: Any, parts: Any, refill: Any) -> None:
     if len(tables) not in (1, len(models)) or not models:
         raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
+    if isinstance(objective, list) and len(objective) != len(models):
+        raise ValueError(f"Expected as many objectives as models, got {len(objective)} and {len(models)}.")
     if refill and parts is None:
         raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
 
 
-class _Data(NamedTuple):
-    pool: Any  # leaves (bucket, ...): the rows of all models, each once
-    index: Any  # (models, bucket) rows of the pool that a model is trained on
-    lengths: Any  # (models,) how many of them are no padding
-    held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
-    weights: Any  # (models, HELD_OUT_POINTS)
+class _Lanes(NamedTuple):
+    """What the compiled programs see of models in training: leaves (models, ...)."""
+
+    state: _State
+    objective: Any
+    held_out_objective: Any
+    rate: Any
 
 
-def _prepare(
-    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int
-) -> _Data:
-    """Validate tables, hold rows out, and pad to shapes that the compiled programs share."""
-    checked = [_check_table(table) for table in tables]
-    sizes = [len(jax.tree.leaves(table)[0]) for table in checked]
-    starts = np.cumsum([0, *sizes[:-1]])
-    if len(tables) == 1:
-        sizes, starts = sizes * n_models, np.zeros(n_models, int)
-    if parts is None:  # a generator for each model: its split does not depend on its neighbours
-        parts = [_split(host_rng(key, 7, m), n, fraction) for m, n in enumerate(sizes)]
-    pool = jax.tree.map(lambda *leaves: np.concatenate(leaves) if len(leaves) > 1 else leaves[0], *checked)
-    lengths = [len(part.kept) for part in parts]
-    size = bucket(max(lengths))
-    index = np.stack([pad_rows(part.kept + start, size) for part, start in zip(parts, starts, strict=True)])
-    blocks = [_fixed_block(host_rng(key, 16, m), part.held + starts[m]) for m, part in enumerate(parts)]
-    held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
-    pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
-    weights = np.stack([weight for _, weight in blocks])
-    return jax.device_put(_Data(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
+class _Chunk(NamedTuple):
+    """A chunk that the device was asked for."""
+
+    average: Any
+    losses: jax.Array
+    held_out_loss: jax.Array
 
 
-def _renewed(key: jax.Array, data: _Data, tables: Sequence[Any], parts: Sequence[Part], n_models: int) -> _Data:
-    """Other rows to train on; those held out stay, so that chunks are compared on the same rows."""
-    return _prepare(key, tables, parts, 0.0, n_models)._replace(held_out=data.held_out, weights=data.weights)
+class _Block:
+    """Models that train side by side in one program, by number, and the best of each so far."""
+
+    def __init__(self, numbers: np.ndarray, models: Any, lanes: _Lanes):
+        self.numbers, self.best, self.lanes = numbers, models, lanes
+
+    def launch(self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, max_steps: int) -> _Chunk:
+        """Ask for the next chunk; the device may still be at work on the one before."""
+        lanes, batches = self.lanes, draw(keys[0], rows, CHUNK_STEPS, batch_size)
+        state, losses = _train_chunk(keys[1], lanes.state, batches, lanes.objective, lanes.rate, np.float32(max_steps))
+        held = _held_out_loss(keys[2], state.average, lanes.held_out_objective, rows.held_out, rows.weights)
+        self.lanes = lanes._replace(state=state)
+        return _Chunk(state.average, losses, held)
+
+
+def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objectives: Sequence[Any], rates: Any) -> list:
+    size = MODELS_PER_PROGRAM.get(jax.default_backend(), len(models))
+    blocks = []
+    for start in range(0, len(models), size):
+        own = slice(start, start + size)
+        stacked = [stack(trees[own]) for trees in (list(models), objectives, held_out_objectives)]
+        state = _initial_state(stacked[0])
+        lanes = jax.device_put(_Lanes(state, stacked[1], stacked[2], rates[own]))
+        blocks.append(_Block(np.arange(len(models))[own], state.average, lanes))
+    return blocks
+
+
+class _Source:
+    """The rows that a block's next chunk is drawn from."""
+
+    def __init__(self, key: jax.Array, rows: Rows, n_models: int, refill: Any):
+        self.key, self.rows, self.n_models, self.refill = key, rows, n_models, refill
+        self.chunk = 0
+        self.of_block: dict[_Block, Rows] = {}
+
+    def rows_for(self, block: _Block, chunk: int) -> Rows:
+        if self.refill and chunk > self.chunk:  # once, for the first block that comes to this chunk
+            tables, parts = self.refill()
+            self.rows = renewed(self.key, self.rows, tables, parts, self.n_models)
+            self.chunk, self.of_block = chunk, {}
+        if block not in self.of_block:
+            alone = len(block.numbers) == self.n_models
+            self.of_block[block] = self.rows if alone else self.rows.of(block.numbers)
+        return self.of_block[block]
+
+
+class _Record:
+    """What is known of each model: its losses, its best chunk, and whether it is still in training."""
+
+    def __init__(self, n_models: int, patience: int | None):
+        self.patience = np.inf if patience is None else patience
+        self.best_loss, self.best_step = np.full(n_models, np.inf), np.zeros(n_models, int)
+        self.stale, self.n_chunks = np.zeros(n_models, int), np.zeros(n_models, int)
+        self.loss, self.held_out_loss = np.zeros((2, n_models), np.float32)
+        self.history: list[tuple[int, np.ndarray, np.ndarray]] = []
+
+    def active(self, block: _Block) -> np.ndarray:
+        return self.stale[block.numbers] < self.patience
+
+    def goes_on(self, block: _Block) -> bool:
+        """Whether a model of the block trains after the chunk under way, however that ends."""
+        return bool((self.stale[block.numbers] + 1 < self.patience).any())
+
+    def judge(self, block: _Block, chunk: _Chunk, step: int) -> None:
+        """Wait for a chunk that ends at `step`, note its losses and keep what is better."""
+        active, held = self.active(block), np.asarray(chunk.held_out_loss)
+        at, losses = block.numbers[active], np.asarray(chunk.losses)[active]
+        if not np.isfinite(losses).all():
+            _raise_diverged(losses, at, step - CHUNK_STEPS)
+        gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
+        better = active & (gain | (self.patience == np.inf))
+        block.best = _keep(better, chunk.average, block.best)
+        self.best_loss[block.numbers[better]], self.best_step[block.numbers[better]] = held[better], step
+        self.stale[at] = np.where(better[active], 0, self.stale[at] + 1)
+        self.n_chunks[at] += 1
+        self.loss[at], self.held_out_loss[at] = losses.mean(axis=1), held[active]
+
+    def close(self, step: int) -> None:
+        """End a chunk of all blocks; a model that has stopped keeps its last losses."""
+        self.history.append((step, self.loss.copy(), self.held_out_loss.copy()))
+
+    def trained(self, blocks: Sequence[_Block]) -> list[Trained]:
+        steps, loss, held = (np.array(column) for column in zip(*self.history, strict=True))
+        results = []
+        for block in blocks:
+            best = jax.tree.map(np.asarray, block.best)
+            for place, m in enumerate(block.numbers):
+                n = self.n_chunks[m]
+                model = unstack(best, place)
+                results.append(Trained(model, loss[:n, m], held[:n, m], steps[:n], int(self.best_step[m])))
+        return results
+
+
+def _raise_diverged(losses: np.ndarray, models: np.ndarray, step: int) -> None:
+    place, offset = np.argwhere(~np.isfinite(losses))[0]
+    if step + offset == 0:
+        cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
+    else:
+        cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
+    raise DivergedError(f"Expected a finite loss, got {losses[place, offset]} in model {models[place]} at step "
+                        f"{step + offset}, {cause}.", int(models[place]))  # fmt: skip
 
 
 def train_many(
@@ -264,53 +301,51 @@ def train_many(
     """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
-    may serve all models. `patience` counts chunks without a better held-out loss; None trains to the end and returns
-    the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the place of a split
-    by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out. `refill` gives new
-    tables and parts to train on before every chunk but the first, for data larger than memory; it needs `parts`,
-    whose held-out rows stay.
+    may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
+    model draws what it would draw alone. `patience` counts chunks without a better held-out loss; None trains to the
+    end and returns the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the
+    place of a split by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
+    `refill` gives new tables and parts to train on before every chunk but the first, for data larger than memory; it
+    needs `parts`, whose held-out rows stay.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
-    _check_tables(models, tables, parts, refill)
-    data = _prepare(key, tables, parts, validation_fraction, len(models))
-    rate = np.broadcast_to(np.asarray(learning_rate, np.float32), (len(models),))
-    state = _initial_state(stack(list(models)))
+    _check_tables(models, tables, objective, parts, refill)
+    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
+        key = jax.random.wrap_key_data(key)
+    n_models, n_chunks = len(models), -(-max_steps // CHUNK_STEPS)
+    source = _Source(key, prepare(key, tables, parts, validation_fraction, n_models), n_models, refill)
+    objectives, held_out_objectives = (
+        each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
+    )
+    rates = np.broadcast_to(np.asarray(learning_rate, np.float32), (n_models,))
+    blocks = _blocks(models, objectives, held_out_objectives, rates)
+    record = _Record(n_models, patience)
 
-    best, best_loss = state.average, np.full(len(models), np.inf)
-    best_step, stale = np.zeros(len(models), int), np.zeros(len(models), int)
-    history: list[tuple[int, np.ndarray, np.ndarray]] = []
-    batches, train_key = _batches(key, 0, data, batch_size)
-    for chunk in range(-(-max_steps // CHUNK_STEPS)):
-        if refill and chunk:
-            data = _renewed(key, data, *refill(), len(models))
-            batches, train_key = _batches(key, chunk, data, batch_size)
-        state, losses = _train_chunk(train_key, state, batches, objective, rate, np.float32(max_steps))
-        held_loss = _held_out_loss(key, state.average, held_out_objective or objective, data.held_out, data.weights)
-        if not refill:  # the next rows are drawn while the device trains on these
-            batches, train_key = _batches(key, chunk + 1, data, batch_size)
-        losses, held_loss, step = np.asarray(losses), np.asarray(held_loss), (chunk + 1) * CHUNK_STEPS
-        if not np.isfinite(losses).all():
-            _raise_diverged(losses, step - CHUNK_STEPS)
-        active = stale < (np.inf if patience is None else patience)
-        gain = best_loss - held_loss > MIN_IMPROVEMENT * np.maximum(np.abs(held_loss), 1e-3)
-        better = active & (gain | (patience is None))
-        best = _keep(better, state.average, best)
-        best_loss, best_step = np.where(better, held_loss, best_loss), np.where(better, step, best_step)
-        stale = np.where(active, np.where(better, 0, stale + 1), stale)
-        history.append((step, losses.mean(axis=1), held_loss))
-        stop = callback(Progress(step, max_steps, losses.mean(axis=1), held_loss)) if callback else None
-        if stop or (patience is not None and (stale >= patience).all()):
+    def launch(block: _Block, chunk: int) -> _Chunk:
+        keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
+        return block.launch(keys, source.rows_for(block, chunk), batch_size, max_steps)
+
+    under_way = {block: launch(block, 0) for block in blocks}
+    for chunk in range(n_chunks):
+        # What must follow whatever this chunk's losses are is asked for before they are known: no device stands still.
+        last = chunk + 1 == n_chunks
+        ahead = {block: launch(block, chunk + 1) for block in under_way if record.goes_on(block) and not last}
+        for block, asked in under_way.items():
+            record.judge(block, asked, (chunk + 1) * CHUNK_STEPS)
+        record.close((chunk + 1) * CHUNK_STEPS)
+        step, loss, held_loss = record.history[-1]
+        stop = callback(Progress(step, max_steps, loss, held_loss)) if callback else None
+        going = [block for block in under_way if record.active(block).any()]
+        if stop or last or not going:
             break
-    best = jax.tree.map(np.asarray, best)
-    steps, loss, held = (np.array(column) for column in zip(*history, strict=True))
-    return [Trained(unstack(best, m), loss[:, m], held[:, m], steps, int(best_step[m])) for m in range(len(models))]
+        under_way = {block: ahead.get(block) or launch(block, chunk + 1) for block in going}
+    return record.trained(blocks)
 
 
 def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
     """Train one model; see `train_many` for the options. `held_out` is another table, to stop by."""
     parts = None
     if held_out is not None:
-        n, n_held = (len(jax.tree.leaves(part)[0]) for part in (table, held_out))
-        table = jax.tree.map(lambda *leaves: np.concatenate(leaves), table, held_out)
-        parts = [Part(np.arange(n), np.arange(n, n + n_held))]
+        table, part = joined(table, held_out)
+        parts = [part]
     return train_many(key, [model], [table], objective, parts=parts, **options)[0]
