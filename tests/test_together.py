@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KernelDensity
 
-from scorefield import ScoreClassifier, ScoreDensity, ScoreFeatures, tasks, training
+from scorefield import ScoreClassifier, ScoreDensity, ScoreFeatures, ScoreOverSampler, tasks, training
 from scorefield.fields import fit_gaussian, init_energy_field, init_vector_field
 from scorefield.objectives import ContrastiveDenoising, Exact, NoisyRows
 from scorefield.tasks import Task, run_together, train_together
@@ -223,6 +223,26 @@ def test_features_of_all_classes_train_together(table, monkeypatch):
     features = ScoreFeatures(ScoreDensity("mlp", **SMALL), per_class=True, random_state=0).fit(*table)
     assert asked == [3]
     assert features.transform(table[0]).shape == (len(table[0]), 9)
+
+
+def test_classes_to_over_sample_train_together(table, monkeypatch):
+    """Each as in a table where it alone is wanted; a column that one class does not vary makes another shape."""
+    X, y = table
+    asked = models_asked_for(monkeypatch)
+
+    def resample(X, labels):
+        sampler = ScoreOverSampler(dict.fromkeys(labels, 200), density=ScoreDensity("energy", **SMALL))
+        rows, found = sampler.set_params(random_state=0).fit_resample(X, y)
+        return sampler, rows[len(X) :][found[len(X) :] == "green"]
+
+    both, rows = resample(X, ["green", "red"])
+    assert asked == [2]
+    assert set(both.densities_) == {"green", "red"}
+    _, alone = resample(X, ["green"])
+    np.testing.assert_allclose(rows, alone, atol=1e-3)
+    asked.clear()
+    resample(np.where((y == "red")[:, None] & [True, False, False], 1.0, X), ["green", "red"])
+    assert asked == [1, 1]
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])

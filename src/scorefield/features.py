@@ -63,7 +63,8 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
             raise ValueError("Expected y for per_class=True, got None.")
         target = {"y": y} if self.per_class else {}
         checked = validate_data(self, X, **target, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        density, seed = self.density or ScoreDensity(), seed_from(self.random_state)
+        density = ScoreDensity() if self.density is None else self.density
+        seed = seed_from(self.random_state)
         if not self.per_class:
             self.densities_ = [prepared(density, seed % (1 << 31)).fit(checked)]
             return self

@@ -9,13 +9,13 @@ from numbers import Real
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_target_type
-from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_consistent_length
 
 from scorefield._base import seed_from
+from scorefield.class_densities import fit_class_densities
 from scorefield.density import ScoreDensity
 from scorefield.objectives import default_noise
 from scorefield.samplers import Langevin
@@ -38,6 +38,16 @@ FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 def rival_places(rng, n):
     """Which of n rows judge the generated ones: all, or MAX_RIVALS at random."""
     return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
+
+
+def plain(label):
+    """A label as Python shows it: 1, not np.int64(1)."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def varying_columns(rows):
+    """Places of the columns that are not constant."""
+    return np.flatnonzero(np.ptp(rows, axis=0) > 0)
 
 
 def least_claimed(drawn, own, rivals, n):
@@ -176,17 +186,17 @@ class ScoreOverSampler(BaseOverSampler):
         mask = categorical_mask(X, self.categorical_features)
         numbers = check_table(X, mask)
         if mask.all():
-            warnings.warn("Every column is categorical: rows are repeated, there is no field to sample.", stacklevel=3)
+            warnings.warn("Every column is categorical: rows are repeated, there is no field to sample.", stacklevel=6)
         integers = integer_columns(X, mask)
         limits = self._limits(numbers.shape[1])
         seed = seed_from(self.random_state) % (1 << 31)
-        self.densities_ = {}
+        wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
+        rngs = {label: np.random.default_rng([seed, position]) for label, (position, _) in wanted.items()}
+        owns = {label: np.flatnonzero(y == label) for label in wanted}
+        self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
         numbers_new, donors, parents, labels = [], [], [], []
-        for position, (label, n_new) in enumerate(self.sampling_strategy_.items()):
-            if n_new == 0:
-                continue
-            own = np.flatnonzero(y == label)
-            rng = np.random.default_rng([seed, position])
+        for label, (position, n_new) in wanted.items():
+            own, rng = owns[label], rngs[label]
             draw = self._drawer(label, numbers, own, rng, spread)
             others = None
             if self.selectivity > 1 and numbers.shape[1]:
@@ -237,7 +247,7 @@ class ScoreOverSampler(BaseOverSampler):
     def _drawer(self, label, numbers, own, rng, spread):
         """A function that draws n numeric rows of one class, and the position among `own` that each started from."""
         rows = numbers[own]
-        varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+        varying = varying_columns(rows)
 
         def repeated(n):
             return rows[rng.integers(0, len(rows), n)]
@@ -246,13 +256,13 @@ class ScoreOverSampler(BaseOverSampler):
             return lambda n: (repeated(n), np.full(n, -1))
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
             warnings.warn(
-                f"Class {label!r} has {len(rows)} row(s) without any spread; new rows are that row plus Gaussian "
-                "noise of a tenth of each column's spread over all classes.",
-                stacklevel=5,
+                f"Class {plain(label)!r} has {len(rows)} row(s) without any spread; new rows are that row plus "
+                "Gaussian noise of a tenth of each column's spread over all classes.",
+                stacklevel=7,
             )
             noise = 0.1 * (spread() if spread else column_spread(numbers))
             return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
-        density = self._fitted_density(label, rows[:, varying], rng)
+        density = self.densities_[label]
         default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
         sampler = self.sampler or density.sampler or default
         starts = density._to_units(rows[:, varying])
@@ -262,27 +272,34 @@ class ScoreOverSampler(BaseOverSampler):
             result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, rows=starts)
             if result.n_diverged:
                 warnings.warn(
-                    f"Class {label!r}: {result.n_diverged} chains diverged and were replaced with a step size of "
-                    f"{result.step_size:.3g}; choose a smaller step_size than {sampler.get_params().get('step_size')}.",
-                    stacklevel=6,
+                    f"Class {plain(label)!r}: {result.n_diverged} chains diverged and were replaced with a step size "
+                    f"of {result.step_size:.3g}; choose a smaller step_size than "
+                    f"{sampler.get_params().get('step_size')}.",
+                    stacklevel=8,
                 )
             drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
             return drawn, result.parents
 
         return draw
 
-    def _fitted_density(self, label, rows, rng):
-        density = ScoreDensity() if self.density is None else clone(self.density)
-        if len(rows) < FEW_ROWS:
-            warnings.warn(
-                f"Class {label!r} has only {len(rows)} rows; a Gaussian with shrunk correlations is its field.",
-                stacklevel=6,
-            )
-            density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
-        if density.random_state is None:
-            density.set_params(random_state=int(rng.integers(1 << 31)))
-        self.densities_[label] = density.fit(rows)
-        return density
+    def _fitted_densities(self, tables, rngs):
+        """The density of each class that has a column which varies, over these columns; all are trained together."""
+        varying = {label: rows[:, varying_columns(rows)] for label, rows in tables.items()}
+        varying = {label: rows for label, rows in varying.items() if rows.shape[1]}
+        densities, seeds = [], []
+        for label, rows in varying.items():
+            density = ScoreDensity() if self.density is None else self.density
+            if len(rows) < FEW_ROWS:
+                warnings.warn(
+                    f"Class {plain(label)!r} has only {len(rows)} rows; a Gaussian with shrunk correlations is its "
+                    "field.",
+                    stacklevel=7,
+                )
+                density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
+            densities.append(density)
+            seeds.append(int(rngs[label].integers(1 << 31)) if density.random_state is None else None)
+        fitted = fit_class_densities(densities, list(varying.values()), [plain(label) for label in varying], seeds)
+        return dict(zip(varying, fitted, strict=True))
 
     def _limits(self, d):
         """Given bounds as two arrays (d,); None where there are none, or where each class has its own."""
