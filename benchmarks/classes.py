@@ -41,13 +41,14 @@ def steps_of(fitted):
 
 def main():
     options = parse(__doc__)
-    rows = Rows("classes", options)
+    backend = jax.default_backend()
+    rows = Rows("classes" if backend == "cpu" else f"classes-{backend}", options)
     steps = 100 if options.quick else None
     for case, counts in {**COUNTS, "8 joint members": (4500, 500)}.items():
         X, y = table(counts)
         seconds, log_likelihood = {}, {}
         for way, size in (("in turn", 1), ("side by side", 100)):
-            training.MODELS_PER_PROGRAM = {jax.default_backend(): size}
+            training.MODELS_PER_PROGRAM = {backend: size}
             seconds[way] = best_of(partial(model(case, steps).fit, X, y), min(options.repeats, 3))
             fitted = model(case, steps).fit(X, y)
             log_likelihood[way] = float(np.mean(fitted.score_samples(X)))

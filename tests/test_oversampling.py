@@ -148,9 +148,10 @@ def test_categories_in_an_array():
     objects = np.column_stack([X.astype(object), np.where(codes == 3, "a", "b")])
     more, _ = over(categorical_features=[2]).fit_resample(objects, y)
     assert set(more[:, 2]) == {"a", "b"}
-    with pytest.warns(UserWarning, match="Every column is categorical"):
+    with pytest.warns(UserWarning, match="Every column is categorical") as seen:
         more, _ = over(categorical_features=[0]).fit_resample(codes[:, None], y)
     assert set(more[:, 0]) == {3.0, 7.0}
+    assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int8])
@@ -201,11 +202,12 @@ def test_few_rows_never_crash(n_minor, d, duplicated):
 def test_a_step_size_far_too_large_returns_no_nonsense(model):
     frame, label = mixed_frame()
     density = ScoreDensity(model=model, max_steps=100, hidden=(8, 8))
-    with pytest.warns(UserWarning, match="diverged"):
+    with pytest.warns(UserWarning, match="diverged") as seen:
         more, _ = over(density=density, sampler=Langevin(step_size=1e3)).fit_resample(frame, label)
     numbers = more.select_dtypes("number").astype(float)
     assert np.isfinite(numbers).all().all()
     assert set(more["colour"]) <= {"red", "green", "blue"}
+    assert {warning.filename for warning in seen} == {__file__}
 
 
 def test_samplers_from_noise_have_no_parents():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from scorefield import ScoreClassifier, ScoreDensity, buffer, classifier
+from scorefield import ScoreClassifier, ScoreDensity, buffer, classifier, training
 from scorefield.buffer import Moments, RowBuffer
 from scorefield.streams import ParquetTable
 from scorefield.training import train_many
@@ -131,7 +131,9 @@ def spy(monkeypatch):
     return seen
 
 
-def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch):
+@pytest.mark.parametrize("side_by_side", [1, 100])
+def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch, side_by_side):
+    monkeypatch.setattr(training, "MODELS_PER_PROGRAM", {jax.default_backend(): side_by_side})
     monkeypatch.setattr(classifier, "JOINT_PATIENCE", 1000)
     monkeypatch.setattr(buffer, "REFRESH", 1)
     table = tables[0].assign(c=np.arange(N))  # the number of the row

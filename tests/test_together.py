@@ -1,5 +1,7 @@
 """Models that train side by side: each as it would alone, in one program where shapes agree, and none for nothing."""
 
+import contextlib
+
 import jax
 import joblib
 import numpy as np
@@ -54,7 +56,7 @@ def task(seed, n, *, noise=0.1, hidden=(8, 8), **options):
 
 
 def test_a_task_is_trained_as_if_alone(programs, launches):
-    """Classes of other sizes, noise levels and rates share a program; another width has its own."""
+    """Classes of other sizes and noise levels share a program; another width has its own."""
     asked = [task(0, 100), task(1, 700, noise=0.3), task(2, 80, hidden=(9, 8)), task(3, 300)]
     together = train_together(asked)
     sizes = {"in turn": {1}, "side by side": {3, 1}}
@@ -97,37 +99,46 @@ def test_a_callback_that_stops_wastes_at_most_a_chunk(key, rng, launches):
     assert len(launches) == 3
 
 
-@pytest.mark.parametrize("legacy", [False, True])
-def test_keys_of_both_kinds(rng, legacy):
-    key = jax.random.PRNGKey(0) if legacy else jax.random.key(0)
-    model = init_vector_field(jax.random.key(1), 2, hidden=(4,))
-    table = rng.normal(size=(50, 2)).astype(np.float32)
-    fit = train(key, model, table, Exact(), max_steps=100)
-    same = train(jax.random.key(0), model, table, Exact(), max_steps=100)
-    np.testing.assert_array_equal(fit.model.network.weights[0], same.model.network.weights[0])
+def test_keys_of_both_kinds(rng):
+    """Those of `jax.random.PRNGKey` are arrays themselves, and no array of keys."""
+    model, table = init_vector_field(jax.random.key(1), 2, hidden=(4,)), rng.normal(size=(50, 2)).astype(np.float32)
+
+    def weights(key, model=model):
+        alone = train(key, model, table, Exact(), max_steps=100)
+        (grouped,) = train_together([Task(key, model, table, Exact(), None, {"max_steps": 100})])
+        np.testing.assert_array_equal(*(fit.model.network.weights[0] for fit in (alone, grouped)))
+        return grouped.model.network.weights[0]
+
+    np.testing.assert_array_equal(weights(jax.random.key(0)), weights(jax.random.PRNGKey(0)))
+    assert (weights(jax.random.key(0)) != weights(jax.random.PRNGKey(1))).any()
 
 
 def test_objectives_are_one_or_one_each(key, rng):
     model, table = init_vector_field(key, 2, hidden=(4,)), rng.normal(size=(50, 2))
-    with pytest.raises(ValueError, match="as many objectives as models, got 1 and 2"):
-        train_many(key, [model, model], [table], [Exact()])
+    for objectives in ({"objective": [Exact()]}, {"objective": Exact(), "held_out_objective": [Exact()] * 3}):
+        with pytest.raises(ValueError, match=r"as many objectives as models, got \d and 2"):
+            train_many(key, [model, model], [table], **objectives)
+    with pytest.raises(ValueError, match="one key, or as many as models, got 3 and 2"):
+        train_many(jax.random.split(key, 3), [model, model], [table], Exact())
+    with pytest.raises(ValueError, match="patience >= 1 or None, got 0"):
+        train(key, model, table, Exact(), patience=0)
     exact, noisy = train_many(key, [model, model], [table], [NoisyRows(Exact(), s) for s in (0.0, 2.0)], max_steps=100)
     assert exact.loss[0] != pytest.approx(noisy.loss[0], rel=0.05)
 
 
-def test_generators_ask_for_training(launches):
+def test_generators_ask_for_training(programs):
     """They need not ask equally often, or at all; each is sent its own results."""
-    log = []
+    sent = {"none": [], "one": [], "two": []}
 
     def fit(name, *asked):
         for one in asked:
-            trained = yield one
-            log.append((name, trained.best_step, len(jax.tree.leaves(trained.model))))
-        log.append((name, "end"))
+            sent[name].append((yield one))
 
-    run_together([fit("none"), fit("one", task(0, 100)), fit("two", task(1, 100), task(2, 100, hidden=(8,)))])
-    assert [entry[0] for entry in log] == ["none", "one", "one", "two", "two", "two"]
-    assert log[3][2] > log[4][2]  # the second task's network has a layer less
+    asked = {"none": (), "one": (task(0, 100),), "two": (task(1, 100), task(2, 100, hidden=(8,)))}
+    run_together([fit(name, *own) for name, own in asked.items()])
+    for name, own in asked.items():
+        for one, found in zip(own, sent[name], strict=True):
+            assert_close(found, train_together([one])[0])
 
 
 def test_a_divergence_is_raised_where_it_was_asked_for():
@@ -146,6 +157,13 @@ def test_a_divergence_is_raised_where_it_was_asked_for():
         run_together([fit("good", good), fit("bad", bad)])
     assert seen == ["bad"]
 
+    def silent(asked):
+        with contextlib.suppress(DivergedError):
+            yield asked
+
+    with pytest.raises(DivergedError):  # it ends the run, whatever the generator makes of it
+        run_together([fit("good", good), silent(bad)])
+
 
 def test_a_model_that_has_stopped_cannot_fail_the_others(key, monkeypatch):
     """Side by side it goes on, unwatched, as long as its neighbours do."""
@@ -158,8 +176,9 @@ def test_a_model_that_has_stopped_cannot_fail_the_others(key, monkeypatch):
     record.judge(block, training._Chunk(block.best, losses, np.array([np.nan, 1.0])), 100)
     assert record.n_chunks.tolist() == [0, 1]
     record.stale[0] = 0
-    with pytest.raises(DivergedError, match="in model 0 at step 100"):
+    with pytest.raises(DivergedError, match="nan at step 100") as error:
         record.judge(block, training._Chunk(block.best, losses, np.array([np.nan, 1.0])), 200)
+    assert error.value.model == 0
 
 
 # Classes
@@ -284,3 +303,55 @@ def test_errors_name_the_class(table):
         }).fit(X, y)  # fmt: skip
     with pytest.raises(ValueError, match="Class 'blue' with 300 rows: The 'noise' parameter"):
         ScoreClassifier(ScoreDensity("energy", noise=-1.0)).fit(X, y)
+    far = X.copy()
+    far[-1, 0] = 1e39
+    with (
+        pytest.raises(ValueError, match="Class 'red' with 120 rows: Expected finite rows"),
+        np.errstate(over="ignore"),
+    ):
+        ScoreClassifier(ScoreDensity("mlp", standardize=False, **SMALL)).fit(far, y)
+
+
+def test_callbacks_of_a_density_are_called_for_every_class(table, monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            seen.append("setup")
+
+        def on_fit_task_begin(self, estimator, context, **kwargs):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            pass
+
+        def teardown(self, estimator, context):
+            seen.append("teardown")
+
+    asked = models_asked_for(monkeypatch)
+    density = ScoreDensity("mlp", hidden=(8, 8), max_steps=100).set_callbacks(Recorder())
+    ScoreClassifier(density, random_state=0).fit(*table)
+    assert seen == ["setup", "teardown"] * 3
+    assert asked == [1, 1, 1]
+
+
+def test_one_bar_for_one_program(table, capsys):
+    """Of whichever class asked for it; then a line for each that did."""
+    quiet, loud = (ScoreDensity("mlp", hidden=(8, 8), max_steps=200, verbose=v, random_state=0) for v in (0, 1))
+    for densities, lines in (({"blue": quiet, "green": loud, "red": quiet}, 2), (dict.fromkeys("bgr", loud), 4)):
+        names = dict(zip(["blue", "green", "red"], densities.values(), strict=True))
+        ScoreClassifier(names).fit(*table)
+        shown = capsys.readouterr().err.rstrip("\n").split("\n")
+        assert len(shown) == lines
+        assert shown[0].count("\r") == 2
+        assert all(line.startswith("mlp: weights of step") for line in shown[1:])
+
+
+def test_a_single_class_stays_in_this_process(table, monkeypatch):
+    """Another process would have to import and compile first."""
+    X, y = table
+    asked = models_asked_for(monkeypatch)
+    with joblib.parallel_config("loky", n_jobs=2):
+        ScoreOverSampler({"red": 130}, density=ScoreDensity("mlp", **SMALL), random_state=0).fit_resample(X, y)
+    assert asked == [1]

@@ -3,6 +3,7 @@
 import contextlib
 import numbers
 import sys
+import warnings
 
 import jax
 import numpy as np
@@ -16,6 +17,9 @@ except ImportError:
 
     def with_callbacks(method):  # type: ignore[no-redef]
         return method
+
+
+INSIDE = ("scorefield", "sklearn", "imblearn")  # packages whose lines are no use in a warning
 
 
 def seed_from(random_state):
@@ -50,12 +54,26 @@ def fit_task(estimator, **data):
     context.call_on_fit_task_end(estimator=estimator, **data)
 
 
+def warn_caller(message):
+    """Warn at the line that called this library, also through scikit-learn or imbalanced-learn."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
 class ProgressReport:
     """A trainer callback: a bar on standard error when verbose, and scikit-learn's fit callbacks where they are set."""
 
     def __init__(self, estimator, name, verbose):
         self.estimator, self.name, self.verbose = estimator, name, verbose
         self.context = getattr(estimator, "_callback_fit_ctx", None)
+        self.drawn = False
+
+    @property
+    def wanted(self):
+        """Whether anybody looks."""
+        return bool(self.verbose) or self.context is not None
 
     def __call__(self, progress):
         if self.context is not None:
@@ -63,6 +81,7 @@ class ProgressReport:
             task.call_on_fit_task_begin(estimator=self.estimator)
             task.call_on_fit_task_end(estimator=self.estimator)
         if self.verbose:
+            self.drawn = True
             width = 30
             done = min(width, round(width * progress.step / progress.max_steps))
             bar = "#" * done + "." * (width - done)
@@ -75,5 +94,5 @@ class ProgressReport:
     def close(self, summary):
         """End the bar's line with one sentence."""
         if self.verbose:
-            sys.stderr.write(f"\n{summary}\n")
+            sys.stderr.write(f"\n{summary}\n" if self.drawn else f"{summary}\n")
             sys.stderr.flush()

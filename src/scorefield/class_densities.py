@@ -1,5 +1,7 @@
 """One density for each class: trained in one program where their shapes agree, or as tasks of joblib."""
 
+import contextlib
+
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
@@ -16,26 +18,27 @@ def prepared(density, seed):
     return fresh
 
 
-def _error(label, rows, error):
-    return ValueError(f"Class {label!r} with {len(rows)} rows: {error}")
+@contextlib.contextmanager
+def _named(label, rows):
+    """Errors of a class begin with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Class {label!r} with {len(rows)} rows: {error}") from error
 
 
 def _fit_alone(density, rows, label):
-    try:
+    with _named(label, rows):
         return density.fit(rows)
-    except ValueError as error:
-        raise _error(label, rows, error) from error
 
 
 def _fitting(density, rows, label):
-    try:
+    with _named(label, rows):
         yield from density.fitting(rows)
-    except ValueError as error:
-        raise _error(label, rows, error) from error
 
 
 def _can_share(density):
-    """Whether a density is fitted as the library has it, and reports to nobody that waits for a fit of its own."""
+    """Whether a density is fitted as the library has it, and has no callbacks, which expect a fit of their own."""
     return type(density) is ScoreDensity and not getattr(density, "_skl_callbacks", None)
 
 
@@ -48,7 +51,7 @@ def fit_class_densities(densities, tables, labels, seeds):
     """
     fresh = [prepared(density, seed) for density, seed in zip(densities, seeds, strict=True)]
     classes = list(zip(fresh, tables, labels, strict=True))
-    if effective_n_jobs(None) > 1:
+    if len(classes) > 1 and effective_n_jobs(None) > 1:
         return Parallel()(delayed(_fit_alone)(*each) for each in classes)
     for each in classes:
         if not _can_share(each[0]):

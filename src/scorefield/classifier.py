@@ -7,7 +7,6 @@ import copy
 import inspect
 import numbers
 import os
-import warnings
 
 import jax
 import numpy as np
@@ -19,7 +18,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, seed_from, with_callbacks
+from scorefield._base import (
+    CallbackSupportMixin,
+    ProgressReport,
+    fit_task,
+    key_from,
+    seed_from,
+    warn_caller,
+    with_callbacks,
+)
 from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, to_plain
 from scorefield.buffer import RowBuffer, fits_in_memory
 from scorefield.class_densities import fit_class_densities
@@ -296,7 +303,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _fit_intercepts(self, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
         if np.bincount(labels).min() < 5:
-            warnings.warn("calibration='intercept' needs five rows of each class; left out.", stacklevel=3)
+            warn_caller("calibration='intercept' needs five rows of each class; left out.")
             return np.zeros(len(self.classes_))
         seed = seed_from(self.random_state) % (1 << 31)
         split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=seed)

@@ -4,17 +4,17 @@ Algorithm 1 of the paper (field, anchor, integral) behind scikit-learn's density
 """
 
 import numbers
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, with_callbacks
-from scorefield._tree import Method, from_plain, host_rng, in_units, map_rows, pytree, to_plain
+from scorefield._base import CallbackSupportMixin, ProgressReport, fit_task, key_from, warn_caller, with_callbacks
+from scorefield._tree import Method, as_rows, from_plain, host_rng, in_units, map_rows, pytree, to_plain
 from scorefield.fields import (
     Gaussian,
     fit_gaussian,
@@ -223,7 +223,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def fitting(self, X):
         """The fit as a generator: it yields training tasks and is sent their results, beside those of other fits."""
-        self._validate_params()
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
         yield from self._fitting(self._check_new(X))
 
     def _check_new(self, X):
@@ -232,7 +233,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _fitting(self, X):
         key = key_from(self.random_state)
         self._set_scale(X)
-        rows = self._to_units(X)
+        rows = as_rows(self._to_units(X))
         names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
         field = yield from self._choose(key, names, rows)
         self.model_ = to_plain(field)
@@ -332,7 +333,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             "batch_size": self.batch_size,
             "max_steps": AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
             "patience": PATIENCE if self.early_stopping else None,
-            "callback": report,
+            "callback": report if report.wanted else None,
         }
         fit = yield Task(key, start, rows, objective, held_out, options)
         report.close(f"{name}: weights of step {fit.best_step}")
@@ -453,10 +454,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             sampler = by_model.get(self.model_name_, chain(self.safe_step(0.05), 200, 0.995))
         drawn = sampler.sample(key, self._smoothed(field), n, self.start_rows_ if rows is None else rows)
         if drawn.acceptance is not None and drawn.acceptance < LOW_ACCEPTANCE:
-            warnings.warn(
+            warn_caller(
                 f"{type(sampler).__name__} accepted only {drawn.acceptance:.1%} of its proposals, so many rows are "
-                "copies of their starts; choose a smaller step_size.",
-                stacklevel=3,
+                "copies of their starts; choose a smaller step_size."
             )
         return drawn
 

@@ -14,10 +14,10 @@ from scorefield.tables import categorical_mask, is_missing
 def resample_to_parquet(sampler, frame, target, folder):
     """Over-sample a dask dataframe into a folder of Parquet files.
 
-    The rows of the classes that are enlarged are gathered in this process, where their fields are fitted and the new
-    rows are made. All other rows stay in their partitions, which are written as they are, one file each; the new rows
-    follow in files of their own. The rows are those that ``sampler.fit_resample`` gives for the whole table, with the
-    same ``random_state``.
+    The rows of the classes that are enlarged are gathered in this process, where the new rows are made; their fields
+    are fitted here too, unless there are several and ``joblib.parallel_config`` sends them elsewhere. All other rows
+    stay in their partitions, which are written as they are, one file each; the new rows follow in files of their own.
+    The rows are those that ``sampler.fit_resample`` gives for the whole table, with the same ``random_state``.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import host_rng, pytree, static
+from scorefield._tree import bucket, host_rng, pad_rows, pytree, static
 from scorefield.fields import Field, Gaussian
 from scorefield.networks import Network, check_activation, init_network
 
@@ -97,7 +97,8 @@ class Columns(NamedTuple):
 def columns_of(rows: np.ndarray) -> Columns:
     """What members need to know of a table, found once for all of them."""
     many = tuple(j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) > 2)
-    return Columns(many, rows.shape[1], np.asarray(draw_in(jnp.asarray(rows[:, list(many)]))))
+    padded = pad_rows(rows[:, list(many)], bucket(len(rows)))  # so that other numbers of rows compile nothing
+    return Columns(many, rows.shape[1], np.asarray(draw_in(jnp.asarray(padded)))[: len(rows)])
 
 
 def init_joint(

@@ -3,7 +3,7 @@
 Shapes are padded to a few sizes, so that neither the number of rows nor the fold reaches a compiled program.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -99,27 +99,66 @@ def _model_rng(key: jax.Array, place: int, model: int) -> np.random.Generator:
 
 
 def prepare(
-    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int
+    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, numbers: np.ndarray
 ) -> Rows:
-    """Validate tables (one for all models, or one each), hold rows out, pad, and send everything to the device."""
+    """Validate tables (one for all models, or one each), hold rows out, pad, and send everything to the device.
+
+    `numbers` are those that the models have in the whole run, which their random draws follow from.
+    """
     checked = [_check_table(table) for table in tables]
     sizes = [len(jax.tree.leaves(table)[0]) for table in checked]
     starts = np.cumsum([0, *sizes[:-1]])
     if len(tables) == 1:
-        sizes, starts = sizes * n_models, np.zeros(n_models, int)
+        sizes, starts = sizes * len(numbers), np.zeros(len(numbers), int)
     if parts is None:
-        parts = [_split(_model_rng(key, 7, m), n, fraction) for m, n in enumerate(sizes)]
+        parts = [_split(_model_rng(key, 7, m), n, fraction) for m, n in zip(numbers, sizes, strict=True)]
     pool = jax.tree.map(lambda *leaves: np.concatenate(leaves) if len(leaves) > 1 else leaves[0], *checked)
     lengths = [len(part.kept) for part in parts]
     size = bucket(max(lengths))
     index = np.stack([pad_rows(part.kept + start, size) for part, start in zip(parts, starts, strict=True)])
-    blocks = [_fixed_block(_model_rng(key, 16, m), part.held + starts[m]) for m, part in enumerate(parts)]
+    blocks = [
+        _fixed_block(_model_rng(key, 16, m), part.held + start)
+        for m, part, start in zip(numbers, parts, starts, strict=True)
+    ]
     held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
     pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
     weights = np.stack([weight for _, weight in blocks])
     return jax.device_put(Rows(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
 
 
-def renewed(key: jax.Array, rows: Rows, tables: Sequence[Any], parts: Sequence[Part], n_models: int) -> Rows:
-    """Other rows to train on; those held out stay, so that chunks are compared on the same rows."""
-    return prepare(key, tables, parts, 0.0, n_models)._replace(held_out=rows.held_out, weights=rows.weights)
+class Source:
+    """The rows that the next chunk of some models is drawn from; a table that serves all models is on the device once.
+
+    `refill` gives new tables and parts for every chunk but the first.
+    """
+
+    def __init__(
+        self, key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int,
+        refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None,
+    ):  # fmt: skip
+        self.key, self.tables, self.parts, self.fraction, self.refill = key, tables, parts, fraction, refill
+        self.everyone, self.chunk = np.arange(n_models), 0
+        self.shared: Rows | None = None
+        self.known: dict[tuple, Rows] = {}
+        self.held_out: dict[tuple, tuple[Any, Any]] = {}
+
+    def rows_for(self, numbers: np.ndarray, chunk: int) -> Rows:
+        """Rows of the models with these numbers."""
+        if self.refill and chunk > self.chunk:  # once, for the first models that come to this chunk
+            self.tables, self.parts = self.refill()
+            self.chunk, self.shared, self.known = chunk, None, {}
+        who = tuple(numbers.tolist())
+        if who not in self.known:
+            rows = self._prepared(numbers)
+            # What was held out first stays so: chunks are compared on the same rows.
+            held_out, weights = self.held_out.setdefault(who, (rows.held_out, rows.weights))
+            self.known[who] = rows._replace(held_out=held_out, weights=weights)
+        return self.known[who]
+
+    def _prepared(self, numbers: np.ndarray) -> Rows:
+        if len(self.tables) > 1:
+            parts = self.parts and [self.parts[m] for m in numbers]
+            return prepare(self.key, [self.tables[m] for m in numbers], parts, self.fraction, numbers)
+        if self.shared is None:
+            self.shared = prepare(self.key, self.tables, self.parts, self.fraction, self.everyone)
+        return self.shared if len(numbers) == len(self.everyone) else self.shared.of(numbers)

@@ -3,7 +3,6 @@
 The paper's score-assisted imbalanced learning (its section 3), as an imbalanced-learn sampler.
 """
 
-import warnings
 from numbers import Real
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_consistent_length
 
-from scorefield._base import seed_from
+from scorefield._base import seed_from, warn_caller
 from scorefield.class_densities import fit_class_densities
 from scorefield.density import ScoreDensity
 from scorefield.objectives import default_noise
@@ -186,7 +185,7 @@ class ScoreOverSampler(BaseOverSampler):
         mask = categorical_mask(X, self.categorical_features)
         numbers = check_table(X, mask)
         if mask.all():
-            warnings.warn("Every column is categorical: rows are repeated, there is no field to sample.", stacklevel=6)
+            warn_caller("Every column is categorical: rows are repeated, there is no field to sample.")
         integers = integer_columns(X, mask)
         limits = self._limits(numbers.shape[1])
         seed = seed_from(self.random_state) % (1 << 31)
@@ -255,10 +254,9 @@ class ScoreOverSampler(BaseOverSampler):
         if numbers.shape[1] == 0:
             return lambda n: (repeated(n), np.full(n, -1))
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
-            warnings.warn(
+            warn_caller(
                 f"Class {plain(label)!r} has {len(rows)} row(s) without any spread; new rows are that row plus "
-                "Gaussian noise of a tenth of each column's spread over all classes.",
-                stacklevel=7,
+                "Gaussian noise of a tenth of each column's spread over all classes."
             )
             noise = 0.1 * (spread() if spread else column_spread(numbers))
             return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
@@ -271,11 +269,10 @@ class ScoreOverSampler(BaseOverSampler):
             drawn = repeated(n)  # columns that are constant within the class stay so
             result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, rows=starts)
             if result.n_diverged:
-                warnings.warn(
+                warn_caller(
                     f"Class {plain(label)!r}: {result.n_diverged} chains diverged and were replaced with a step size "
                     f"of {result.step_size:.3g}; choose a smaller step_size than "
-                    f"{sampler.get_params().get('step_size')}.",
-                    stacklevel=8,
+                    f"{sampler.get_params().get('step_size')}."
                 )
             drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
             return drawn, result.parents
@@ -290,10 +287,9 @@ class ScoreOverSampler(BaseOverSampler):
         for label, rows in varying.items():
             density = ScoreDensity() if self.density is None else self.density
             if len(rows) < FEW_ROWS:
-                warnings.warn(
+                warn_caller(
                     f"Class {plain(label)!r} has only {len(rows)} rows; a Gaussian with shrunk correlations is its "
-                    "field.",
-                    stacklevel=7,
+                    "field."
                 )
                 density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
             densities.append(density)

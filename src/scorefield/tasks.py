@@ -28,13 +28,15 @@ class Task(NamedTuple):
         columns = [np.shape(leaf)[1:] for leaf in jax.tree.leaves(self.table)]
         shared = [item for item in self.options.items() if item[0] not in ("learning_rate", "callback")]
         sizes = [np.shape(leaf) for leaf in leaves]
-        return structure, tuple(sizes), tuple(columns), self.held_out is None, tuple(sorted(shared))
+        given = self.held_out is None, "learning_rate" in self.options
+        return structure, tuple(sizes), tuple(columns), given, tuple(sorted(shared))
 
 
 def train_together(tasks: Sequence[Task]) -> list[Trained]:
     """Train the models of all tasks, those of one shape in one program; each draws what it would draw alone.
 
-    A program reports to the callback of its first task. Of an error, `DivergedError.model` is the task's number.
+    Of the callbacks of tasks that share a program the first is called, with the losses of all. Of an error,
+    `DivergedError.model` is the task's number.
     """
     groups: dict[tuple, list[int]] = {}
     for number, task in enumerate(tasks):
@@ -49,12 +51,14 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
         options = dict(own[0].options)
         if "learning_rate" in options:
             options["learning_rate"] = [task.options["learning_rate"] for task in own]
+        callbacks = [task.options["callback"] for task in own if task.options.get("callback")]
+        options["callback"] = callbacks[0] if callbacks else None
         keys = jnp.stack([task.key for task in own])
         try:
             models, objectives = [task.model for task in own], [task.objective for task in own]
             fits = train_many(keys, models, tables, objectives, parts=parts, **options)
         except DivergedError as error:
-            error.model = numbers[error.model or 0]
+            error.model = numbers[error.model]
             raise
         results.update(zip(numbers, fits, strict=True))
     return [results[number] for number in range(len(tasks))]
@@ -63,7 +67,7 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
 def run_together(fits: Sequence[Generator[Task, Trained, Any]]) -> None:
     """Run generators that ask for training by yielding tasks: what all of them wait for is trained at once.
 
-    A generator learns of its own model's divergence; any other error ends the run.
+    A generator is told of its own model's divergence, so that it can say more of it; the run ends in any case.
     """
     waiting = {number: task for number, fit in enumerate(fits) if (task := next(fit, None))}
     while waiting:
@@ -71,7 +75,8 @@ def run_together(fits: Sequence[Generator[Task, Trained, Any]]) -> None:
         try:
             results = train_together([waiting[number] for number in numbers])
         except DivergedError as error:
-            fits[numbers[error.model or 0]].throw(error)
+            with contextlib.suppress(StopIteration):
+                fits[numbers[error.model]].throw(error)
             raise
         waiting = {}
         for number, result in zip(numbers, results, strict=True):

@@ -1,7 +1,8 @@
 """One trainer for every field: minibatch Adam on a score-matching loss, compiled once for all fits of one architecture.
 
 Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. The compiled program sees batches of a fixed
-shape, never the table: neither the number of rows, the fold nor the number of steps reaches it.
+shape, never the table: neither the number of rows, the fold nor the number of steps reaches it (on an accelerator the
+number of models does).
 """
 
 import dataclasses
@@ -15,15 +16,16 @@ import numpy as np
 import optax
 
 from scorefield._tree import compiled, stack, unstack
-from scorefield.minibatches import Part, Rows, draw, joined, prepare, renewed
+from scorefield.minibatches import Part, Rows, Source, draw, joined
 
 CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
 AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
 GRADIENT_NORM = 10.0  # clipping bound; a well-posed loss of standardised columns stays an order below it
 MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below its Monte-Carlo error
-# Models that one program trains side by side. An accelerator takes all of them in little more than the time of one; a
-# processor has none to spare for a model that stopped before its neighbours, and runs one program for each in turn.
+# Models that one program trains side by side. On a processor each of them takes its full time, also one that stopped
+# before its neighbours, so there the program is called for each in turn: `benchmarks/classes.py`.
 MODELS_PER_PROGRAM = {"cpu": 1}
+MODELS_ON_ACCELERATOR = 32
 
 # Adam only: decay would pull at the frozen parts of a model (a base Gaussian, noise levels), whose gradient is zero.
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
@@ -52,7 +54,7 @@ class Trained:
 class DivergedError(ValueError):
     """Training or sampling left the finite numbers; `model` is the number of the model in training that did."""
 
-    def __init__(self, message: str, model: int | None = None):
+    def __init__(self, message: str, model: int = 0):
         super().__init__(message)
         self.model = model
 
@@ -144,22 +146,26 @@ def _keep(better: jax.Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
 
 
-def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float) -> None:
+def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float, patience: Any) -> None:
     if not np.all(np.asarray(learning_rate) > 0):
         raise ValueError(f"Expected learning_rate > 0, got {learning_rate}.")
     if batch_size < 1 or max_steps < 1:
         raise ValueError(f"Expected batch_size and max_steps >= 1, got {batch_size} and {max_steps}.")
+    if patience is not None and patience < 1:
+        raise ValueError(f"Expected patience >= 1 or None, got {patience}.")
     if not 0 <= fraction < 1:
         raise ValueError(f"Expected validation_fraction in [0, 1), got {fraction}.")
 
 
-def _check_tables(models: Sequence[Any], tables: Sequence[Any], objective: Any, parts: Any, refill: Any) -> None:
-    if len(tables) not in (1, len(models)) or not models:
-        raise ValueError(f"Expected as many models as tables, got {len(models)} and {len(tables)}.")
-    if isinstance(objective, list) and len(objective) != len(models):
-        raise ValueError(f"Expected as many objectives as models, got {len(objective)} and {len(models)}.")
-    if refill and parts is None:
-        raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
+def _check_counts(key: jax.Array, models: Sequence[Any], tables: Sequence[Any], *objectives: Any) -> None:
+    n = len(models)
+    if len(tables) not in (1, n) or not models:
+        raise ValueError(f"Expected as many models as tables, got {n} and {len(tables)}.")
+    if key.ndim and len(key) != n:
+        raise ValueError(f"Expected one key, or as many as models, got {len(key)} and {n}.")
+    for objective in objectives:
+        if isinstance(objective, list) and len(objective) != n:
+            raise ValueError(f"Expected as many objectives as models, got {len(objective)} and {n}.")
 
 
 class _Lanes(NamedTuple):
@@ -195,7 +201,7 @@ class _Block:
 
 
 def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objectives: Sequence[Any], rates: Any) -> list:
-    size = MODELS_PER_PROGRAM.get(jax.default_backend(), len(models))
+    size = MODELS_PER_PROGRAM.get(jax.default_backend(), MODELS_ON_ACCELERATOR)
     blocks = []
     for start in range(0, len(models), size):
         own = slice(start, start + size)
@@ -206,30 +212,11 @@ def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objective
     return blocks
 
 
-class _Source:
-    """The rows that a block's next chunk is drawn from."""
-
-    def __init__(self, key: jax.Array, rows: Rows, n_models: int, refill: Any):
-        self.key, self.rows, self.n_models, self.refill = key, rows, n_models, refill
-        self.chunk = 0
-        self.of_block: dict[_Block, Rows] = {}
-
-    def rows_for(self, block: _Block, chunk: int) -> Rows:
-        if self.refill and chunk > self.chunk:  # once, for the first block that comes to this chunk
-            tables, parts = self.refill()
-            self.rows = renewed(self.key, self.rows, tables, parts, self.n_models)
-            self.chunk, self.of_block = chunk, {}
-        if block not in self.of_block:
-            alone = len(block.numbers) == self.n_models
-            self.of_block[block] = self.rows if alone else self.rows.of(block.numbers)
-        return self.of_block[block]
-
-
 class _Record:
     """What is known of each model: its losses, its best chunk, and whether it is still in training."""
 
     def __init__(self, n_models: int, patience: int | None):
-        self.patience = np.inf if patience is None else patience
+        self.to_the_end, self.patience = patience is None, np.inf if patience is None else patience
         self.best_loss, self.best_step = np.full(n_models, np.inf), np.zeros(n_models, int)
         self.stale, self.n_chunks = np.zeros(n_models, int), np.zeros(n_models, int)
         self.loss, self.held_out_loss = np.zeros((2, n_models), np.float32)
@@ -249,7 +236,7 @@ class _Record:
         if not np.isfinite(losses).all():
             _raise_diverged(losses, at, step - CHUNK_STEPS)
         gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
-        better = active & (gain | (self.patience == np.inf))
+        better = active & (gain | self.to_the_end)
         block.best = _keep(better, chunk.average, block.best)
         self.best_loss[block.numbers[better]], self.best_step[block.numbers[better]] = held[better], step
         self.stale[at] = np.where(better[active], 0, self.stale[at] + 1)
@@ -278,8 +265,8 @@ def _raise_diverged(losses: np.ndarray, models: np.ndarray, step: int) -> None:
         cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
     else:
         cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
-    raise DivergedError(f"Expected a finite loss, got {losses[place, offset]} in model {models[place]} at step "
-                        f"{step + offset}, {cause}.", int(models[place]))  # fmt: skip
+    message = f"Expected a finite loss, got {losses[place, offset]} at step {step + offset}, {cause}."
+    raise DivergedError(message, int(models[place]))
 
 
 def train_many(
@@ -298,7 +285,7 @@ def train_many(
     callback: Callable[[Progress], bool | None] | None = None,
     refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None = None,
 ) -> list[Trained]:
-    """Train models of one structure (classes, folds, seeds, learning rates) in one vectorised program.
+    """Train models of one structure (classes, folds, seeds, learning rates), as many side by side as the device likes.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
     may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
@@ -308,12 +295,14 @@ def train_many(
     `refill` gives new tables and parts to train on before every chunk but the first, for data larger than memory; it
     needs `parts`, whose held-out rows stay.
     """
-    _check_settings(learning_rate, batch_size, max_steps, validation_fraction)
-    _check_tables(models, tables, objective, parts, refill)
+    _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
+    _check_counts(key, models, tables, objective, held_out_objective)
+    if refill and parts is None:
+        raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
     n_models, n_chunks = len(models), -(-max_steps // CHUNK_STEPS)
-    source = _Source(key, prepare(key, tables, parts, validation_fraction, n_models), n_models, refill)
+    source = Source(key, tables, parts, validation_fraction, n_models, refill)
     objectives, held_out_objectives = (
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
     )
@@ -323,7 +312,7 @@ def train_many(
 
     def launch(block: _Block, chunk: int) -> _Chunk:
         keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
-        return block.launch(keys, source.rows_for(block, chunk), batch_size, max_steps)
+        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, max_steps)
 
     under_way = {block: launch(block, 0) for block in blocks}
     for chunk in range(n_chunks):
