@@ -1,6 +1,7 @@
 """Documents that run: the README's example, the code and commands of the docs, and a doctest for every public name."""
 
 import inspect
+import json
 import pathlib
 import re
 import shlex
@@ -76,3 +77,48 @@ def test_the_gallery_has_its_examples():
     assert len(examples) >= 8
     for path in examples:
         assert path.read_text().rstrip().endswith("plt.show()"), path.name
+
+
+def speed(name):
+    """Rows of a speed benchmark by job; of those for several batches by job and batch."""
+    lines = (ROOT / "results" / "speed" / f"{name}.jsonl").read_text().splitlines()
+    rows = map(json.loads, lines)
+    return {(row["job"], row["batch"]) if "batch" in row else row["job"]: row for row in rows}
+
+
+def speed_claims():
+    """What the performance page says, from the rows."""
+    step, scoring, peers = speed("score_matching_step"), speed("scoring"), speed("oversample")
+    for job in ("jacfwd", "torch autograd loop", "torch, one sliced projection"):
+        yield f"- {step[job, 128]['ratio']:.1f} times faster"
+    yield f"At batch 1,024 it runs at {100 * step['closed form', 1024]['share_of_peak']:.0f} %"
+    for row in scoring.values():
+        yield f"- {row['ratio']:.0f} - {100 * row['share_of_peak']:.0f} %"
+    for job, digits in (("SMOTE", 2), ("CTGAN", 1), ("ForestDiffusion", 0)):
+        yield f"* - {job} - {peers[job]['ratio_warm']:.{digits}f}"
+    yield f"it takes {peers['ScoreOverSampler']['cold_seconds']:.1f} s in all for that job"
+    ratios = [f"{row['ratio']:.2f}" for row in speed("cross_validation").values()]
+    yield f"cost {ratios[0]}, {ratios[1]} and {ratios[2]} times as much"
+    fits = speed("fit")
+    yield f"takes {fits['energy']['ratio']:.1f} times as long as a warm fit of an energy"
+    yield f"whose eight members take {fits['classifier']['warm_seconds']:.1f} s"
+    for here, there in zip(speed("classes").values(), speed("classes-gpu").values(), strict=True):
+        yield f"- {here['ratio']:.2f} - {there['ratio']:.2f}"
+    statement = "from scorefield import ScoreDensity"
+    yield f"``{statement}`` takes {speed('import_time')[statement]['seconds']:.1f} s"
+    gpu = speed("gpu")
+    yield f"on the device - {gpu['energy, rows on the device']['seconds']:.3f} s"
+    yield f"from and to host arrays - {gpu['energy, score_samples from host to host']['seconds']:.2f} s"
+    yield f"on the device - {gpu['line integral, 64 nodes, rows on the device']['seconds']:.2f} s"
+    chains = gpu["1,000,000 Langevin chains x 1000 steps on the energy, half"]
+    yield f"1,000 steps on the energy - {chains['seconds']:.1f} s"
+    yield f"held-out losses - {1e6 * gpu['exact step, batch 1,024, train_many']['seconds']:.0f} us"
+    large = gpu["exact step, batch 65,536, train_many"]
+    yield f"{large['items'] / large['seconds'] / 1e6:.0f} million rows a second"
+
+
+def test_numbers_of_the_performance_page_are_those_of_the_rows():
+    page = " ".join((ROOT / "docs" / "guide" / "performance.rst").read_text().split())
+    claims = list(speed_claims())
+    assert [claim for claim in claims if claim not in page] == []
+    assert claims[0].replace("times faster", "times slower") not in page  # the control: a text that it does not have
