@@ -106,6 +106,8 @@ def speed_claims():
         yield f"- {here['ratio']:.2f} - {there['ratio']:.2f}"
     statement = "from scorefield import ScoreDensity"
     yield f"``{statement}`` takes {speed('import_time')[statement]['seconds']:.1f} s"
+    whole = speed("memory")["fit_resample"]  # the last of several sizes
+    yield f"to parity adds {whole['added']:.0f} MB to {whole['before']:.0f}, {whole['result']:.0f} of them its result"
     gpu = speed("gpu")
     yield f"on the device - {gpu['energy, rows on the device']['seconds']:.3f} s"
     yield f"from and to host arrays - {gpu['energy, score_samples from host to host']['seconds']:.2f} s"
