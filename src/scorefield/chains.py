@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._tree import bucket, compiled, pytree, static
+from scorefield._tree import bucket, compiled, pytree, rows_per_call, static
 from scorefield.fields import DiffusionField, Field
 
 CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
@@ -126,11 +126,14 @@ def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_kee
 
 
 def run_chains(key, kernel, starts, centre, limit, n_steps, n_discard):
-    """All chains, in blocks that keep at most CHUNK_VALUES floats; sizes are padded so that few programs exist."""
+    """All chains, in blocks that fit the cache or fill the device and keep at most CHUNK_VALUES floats.
+
+    Sizes are padded so that few programs exist.
+    """
     n_chains, d = starts.shape
     n_keep = n_steps - n_discard
     slots = bucket(n_keep, smallest=1)
-    size = min(bucket(n_chains, smallest=64), max(64, CHUNK_VALUES // (slots * d)))
+    size = min(bucket(n_chains, smallest=64), rows_per_call(), max(64, CHUNK_VALUES // (slots * d)))
     parts = []
     for begin in range(0, n_chains, size):
         index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
