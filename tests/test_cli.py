@@ -106,7 +106,8 @@ def fitted(tmp_path_factory, frame):
 
 
 def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatch, capsys):
-    from scorefield import commands, files
+    from scorefield import files
+    from scorefield.model_files import load_model
 
     folder, numbers = fitted
     monkeypatch.setattr(files.read_parts, "__defaults__", (50,))
@@ -115,7 +116,7 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     )
     assert (code, out.splitlines()[0]) == (0, "scored 180 rows")
     found = pd.read_csv(tmp_path / "s.csv")
-    stored = commands.load_model(folder / "m.skops")
+    stored = load_model(folder / "m.skops")
     model = stored["model"]
     assert stored["target"] == "fraud"
     X = numbers[["amount", "count", "hour"]].astype(float)

@@ -20,7 +20,7 @@ LAYERS = {
     },
     3: {
         "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",
-        "plotting", "quality", "recipes", "report",
+        "model_files", "plotting", "quality", "recipes", "report",
     },
 }  # fmt: skip
 FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}

@@ -121,6 +121,7 @@ def fit(
     """
     from scorefield import commands
     from scorefield.files import check_output
+    from scorefield.model_files import save_model
 
     check_output(output, force=force, kinds=(".skops",))
     if stream or commands.is_large(data):
@@ -129,7 +130,7 @@ def fit(
         with _working(f"reading {data}", quiet):
             table = commands.read_labelled(data, target)
         stored, n = commands.fit(table, target, seed=seed, verbose=_verbose(quiet)), len(table)
-    commands.save_model(output, stored)
+    save_model(output, stored)
     model = stored["model"]
     _say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
     _say(quiet, f"wrote {output}")
@@ -149,9 +150,10 @@ def predict(
     """
     from scorefield import commands
     from scorefield.files import check_output, read_parts, write_parts
+    from scorefield.model_files import load_model
 
     check_output(output, force=force)
-    stored = commands.load_model(model)
+    stored = load_model(model)
     with _bar(_console(), quiet) as bar:
         task = bar.add_task("rows", total=None)
 
@@ -180,9 +182,10 @@ def sample(
     """
     from scorefield import commands
     from scorefield.files import check_output, write_parts
+    from scorefield.model_files import load_model
 
     check_output(output, force=force)
-    stored = commands.load_model(model)
+    stored = load_model(model)
     with _working("sampling", quiet):
         table = commands.sample(stored, label, n, seed)
     write_parts(output, [table])
@@ -257,8 +260,9 @@ def advise(
 def info(model: ModelFile):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
     from scorefield import commands
+    from scorefield.model_files import load_model
 
-    for name, value in commands.describe(commands.load_model(model)).items():
+    for name, value in commands.describe(load_model(model)).items():
         typer.echo(f"{name}: {value}")
 
 

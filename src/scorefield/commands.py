@@ -4,7 +4,7 @@ import numpy as np
 
 from scorefield.classifier import ScoreClassifier
 from scorefield.density import MODELS, ScoreDensity
-from scorefield.files import read_table, whole_file, write_whole
+from scorefield.files import read_table, write_whole
 from scorefield.oversampling import ScoreOverSampler
 from scorefield.samplers import Langevin
 from scorefield.streams import ParquetTable
@@ -131,34 +131,6 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
     return stored, table.n_rows
 
 
-def save_model(path, stored):
-    """Store a model without code: arrays and plain values."""
-    import skops.io
-
-    with whole_file(path) as partial:
-        skops.io.dump(stored, partial)
-
-
-def load_model(path):
-    """What `fit` returned, from a file; one that names foreign types is refused before it is read."""
-    import skops.io
-
-    if not path.is_file():
-        raise FileNotFoundError(f"Expected a model file, but {path} does not exist.")
-    try:
-        types = skops.io.get_untrusted_types(file=path)
-        foreign = [name for name in types if not name.startswith("scorefield.")]
-        if foreign:
-            raise ValueError(f"it names the type {foreign[0]}")
-        stored = skops.io.load(path, trusted=types)
-        return {name: stored[name] for name in ("model", "target", "columns", "integers")}
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(
-            f"Expected a model written by `scorefield fit` in {path}, got another file: {reason}"
-        ) from error
-
-
 def scores(stored, part):
     """Prediction, probabilities and log density of one part of a table."""
     import pandas as pd
@@ -196,6 +168,7 @@ def describe(stored):
     model = stored["model"]
     return {
         "model": type(model).__name__,
+        "written by": f"scorefield {stored['version']}",
         "target": stored["target"],
         "classes": ", ".join(f"{c} ({p:.4g})" for c, p in zip(model.classes_.tolist(), model.priors_, strict=True)),
         "columns": f"{model.n_features_in_}: {', '.join(map(str, model.feature_names_in_))}",
