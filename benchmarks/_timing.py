@@ -157,7 +157,7 @@ class Rows:
         print(text, flush=True)
 
     def write(self):
-        from scorefield.files import write_whole
+        from scorefield.data.files import write_whole
 
         common = {"device": device_name(), "versions": versions()}
         # A quick run must not take the place of a real one.

@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from _timing import Rows, best_of, parse
-from scorefield import ScoreClassifier, ScoreDensity, training
+from scorefield import ScoreClassifier, ScoreDensity
+from scorefield.training import loop as training
 
 COUNTS = {"2 classes": (4500, 500), "4 balanced classes": (2000,) * 4, "10 balanced classes": (1000,) * 10}
 

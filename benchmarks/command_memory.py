@@ -14,7 +14,7 @@ import pandas as pd
 
 from _timing import timed_process
 from scorefield import fetch_creditcard
-from scorefield.datasets import data_folder
+from scorefield.data.datasets import data_folder
 
 
 def peak(*arguments):

@@ -17,15 +17,18 @@ from sklearn.mixture import GaussianMixture as FittedMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
-from scorefield._tree import Method, map_rows
-from scorefield.fields import fit_gaussian, init_diffusion_field, init_energy_field, init_vector_field
-from scorefield.flow import FlowLogDensity
-from scorefield.integration import line_integral
-from scorefield.kernel import fit_kernel
-from scorefield.normalization import importance_anchor
-from scorefield.objectives import ContrastiveDenoising, Exact, MultilevelDenoising, NoisyRows, default_noise
-from scorefield.training import train
-from scorefield.truth import mixture, random_mixture
+from scorefield._jax.batching import map_rows
+from scorefield._jax.pytrees import Method
+from scorefield.fields.diffusion import init_diffusion_field
+from scorefield.fields.flow import FlowLogDensity
+from scorefield.fields.gaussian import fit_gaussian
+from scorefield.fields.mixtures import mixture, random_mixture
+from scorefield.fields.neural import init_energy_field, init_vector_field
+from scorefield.fields.random_features import fit_kernel
+from scorefield.inference.anchors import importance_anchor
+from scorefield.inference.line_integrals import line_integral
+from scorefield.training.loop import train
+from scorefield.training.losses import ContrastiveDenoising, Exact, MultilevelDenoising, NoisyRows, default_noise
 
 HIDDEN = (128, 128)
 N_TEST = 4000

@@ -16,13 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from _timing import Rows, best_of, device_name, least, matmul_peak, network_flops, parse
-from scorefield import Langevin, ScoreClassifier, ScoreDensity, ScoreOverSampler, training
-from scorefield._tree import from_plain, stack
-from scorefield.datasets import data_folder, fetch_creditcard
-from scorefield.fields import init_vector_field
-from scorefield.integration import line_integral
-from scorefield.networks import in_half
-from scorefield.objectives import Exact
+from scorefield import Langevin, ScoreClassifier, ScoreDensity, ScoreOverSampler
+from scorefield._jax.pytrees import stack
+from scorefield._jax.storage import from_plain
+from scorefield.data.datasets import data_folder, fetch_creditcard
+from scorefield.fields.networks import in_half
+from scorefield.fields.neural import init_vector_field
+from scorefield.inference.line_integrals import line_integral
+from scorefield.training import loop as training
+from scorefield.training.losses import Exact
 
 D, HIDDEN, NODES = 10, (128, 128), 64
 JOBS = "abcde"

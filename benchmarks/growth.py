@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from _timing import Rows, best_of, parse
-from scorefield import Langevin, ScoreDensity, ScoreOverSampler, training
-from scorefield._tree import stack
-from scorefield.fields import init_vector_field
-from scorefield.objectives import Exact
+from scorefield import Langevin, ScoreDensity, ScoreOverSampler
+from scorefield._jax.pytrees import stack
+from scorefield.fields.neural import init_vector_field
+from scorefield.training import loop as training
+from scorefield.training.losses import Exact
 
 FIXED = 3.0  # times the smallest job's seconds: below it at least a third may be fixed cost
 

@@ -9,7 +9,7 @@ been fitted and used once and the table is there. Bounded work adds the results,
 import numpy as np
 
 from _timing import Rows, fresh_process, parse
-from scorefield.datasets import data_folder
+from scorefield.data.datasets import data_folder
 
 D = 10
 START = """

@@ -126,8 +126,8 @@ SLOW = ("ForestDiffusion", "CTGAN")  # minutes each, and nothing to warm: run on
 
 
 def main():
-    from scorefield.datasets import data_folder
-    from scorefield.paper.imbalanced import split_fraud
+    from scorefield.data.datasets import data_folder
+    from scorefield.studies.paper.imbalanced import split_fraud
 
     options = parse(__doc__, extend=lambda p: p.add_argument("--only", nargs="+", choices=METHODS, default=METHODS))
     if data_folder() is None:

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from _timing import Rows, absent, best_of, best_torch, matmul_peak, parse
-from scorefield import training
-from scorefield._tree import pytree, stack
-from scorefield.divergence import forward_divergence
-from scorefield.fields import VectorField, init_vector_field
-from scorefield.objectives import Exact
+from scorefield._jax.pytrees import pytree, stack
+from scorefield.fields.divergence import forward_divergence
+from scorefield.fields.neural import VectorField, init_vector_field
+from scorefield.training import loop as training
+from scorefield.training.losses import Exact
 
 SIZES = (10, 128, 128, 10)
 

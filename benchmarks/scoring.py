@@ -9,8 +9,9 @@ import numpy as np
 
 from _timing import Rows, best_of, matmul_peak, network_flops, parse
 from scorefield import ScoreDensity
-from scorefield._tree import from_plain, map_rows
-from scorefield.integration import line_integral
+from scorefield._jax.batching import map_rows
+from scorefield._jax.storage import from_plain
+from scorefield.inference.line_integrals import line_integral
 
 D, HIDDEN = 10, (128, 128)
 NODES, FLOW_EVALUATIONS = 64, 4 * 32  # the flow takes 32 steps of four stages

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from scorefield import ScoreClassifier, ScoreDensity, ScoreFieldDisplay, make_gaussians, posterior_score
-from scorefield.planes import grid_points, plane_of
+from scorefield.display.planes import grid_points, plane_of
 
 X, y = make_gaussians(200, random_state=0)
 points = grid_points(plane_of(X).axes(X, 16))

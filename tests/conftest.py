@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from scorefield.truth import mixture
+from scorefield.fields.mixtures import mixture
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ def test_code_and_commands_of_the_docs_run(page, tmp_path, monkeypatch):
 
 
 def test_every_command_is_documented():
-    from scorefield.cli import app
+    from scorefield.cli.app import app
 
     text = "".join(page.read_text() for page in PAGES)
     for command in app.registered_commands:

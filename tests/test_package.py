@@ -1,72 +1,86 @@
 """The package as a whole: the direction of its imports, a lazy import, functions that fit a screen."""
 
 import ast
+import doctest
 import pathlib
+import pickle
+import re
 import subprocess
 import sys
 
 import pytest
 
-SOURCE = pathlib.Path(__file__).parents[1] / "src" / "scorefield"
-LAYERS = {
-    1: {
-        "_tree", "networks", "divergence", "fields", "truth", "kernel", "joint", "objectives", "minibatches",
-        "training", "tasks", "chains", "samplers", "integration", "normalization", "flow", "decisions",
-        "gaussian_theory",
-    },
-    2: {
-        "_base", "density", "class_densities", "classifier", "ensemble", "oversampling", "tables",
-        "prior_correction", "features", "labelling", "posterior", "datasets", "lazy", "streams", "buffer",
-    },
-    3: {
-        "__main__", "advice", "benchmark", "cli", "commands", "distributed", "experiments", "files", "paper", "planes",
-        "model_files", "plotting", "quality", "recipes", "report",
-    },
-}  # fmt: skip
-FORBIDDEN = {1: {"sklearn", "imblearn", "pandas", "matplotlib", "typer"}, 2: {"matplotlib", "typer"}, 3: {"torch"}}
+import scorefield
+
+ROOT = pathlib.Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "scorefield"
+# The one ordered list of folders is the map in CONTRIBUTING.md; a folder may import itself and those below it.
+MAP = re.findall(r"^\| `(\w+)/` \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M)
+FOLDERS = [folder for folder, _ in MAP]
+CORE = FOLDERS[FOLDERS.index("data") + 1 :]  # what knows nothing of scikit-learn
+FORBIDDEN_IN_CORE = {"sklearn", "imblearn", "pandas"}
+ONLY_ABOVE = {"matplotlib": "display", "typer": "cli", "rich": "cli", "torch": "nowhere"}
 
 
-def layer_of(module):
-    return next((layer for layer, names in LAYERS.items() if module in names), None)
-
-
-def imports(path):
-    """(package, module of scorefield or None) of every import statement, also those inside functions."""
+def imported(path):
+    """Dotted names of all imports of a module, also of those inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}: imports are absolute"
-            names = [
-                f"{node.module}.{alias.name}" if node.module == "scorefield" else node.module for alias in node.names
-            ]
-        else:
-            continue
-        for name in names:
-            package, _, rest = name.partition(".")
-            yield package, rest.split(".")[0] if package == "scorefield" else None
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def violations(path, layer):
-    for package, module in imports(path):
-        if package in FORBIDDEN[layer]:
-            yield f"{path.name} imports {package}"
-        if module and (layer_of(module) or 0) > layer:
-            yield f"{path.name} (layer {layer}) imports {module} (layer {layer_of(module)})"
+def violations(path, folder):
+    """What a module of a folder imports against the order of the folders."""
+    below = FOLDERS[FOLDERS.index(folder) :]
+    for name in imported(path):
+        package, *rest = name.split(".")
+        if package == "scorefield" and rest[0] in FOLDERS and rest[0] not in below:
+            yield f"{folder}/{path.name} imports {rest[0]}, which is above it"
+        if package in FORBIDDEN_IN_CORE and folder in CORE:
+            yield f"{folder}/{path.name} imports {package}"
+        if package in ONLY_ABOVE and ONLY_ABOVE[package] not in below:
+            yield f"{folder}/{path.name} imports {package}"
 
 
 def test_imports_point_down():
-    for path in SOURCE.rglob("*.py"):
-        if path.name == "__init__.py":
-            continue
-        layer = layer_of(path.relative_to(SOURCE).parts[0].removesuffix(".py"))
-        assert layer, f"{path.name} belongs to no layer: add it to LAYERS"
-        assert list(violations(path, layer)) == []
+    modules = [path for path in SOURCE.rglob("*.py") if path.parent != SOURCE]
+    assert len(modules) > 50
+    found = [line for path in modules for line in violations(path, path.relative_to(SOURCE).parts[0])]
+    assert found == []
 
 
-def test_an_upward_import_is_caught(tmp_path):
-    (tmp_path / "fields.py").write_text("def f():\n    from sklearn.base import clone\n")
-    assert list(violations(tmp_path / "fields.py", 1)) == ["fields.py imports sklearn"]
+def test_only_the_entry_points_lie_beside_the_folders():
+    assert {path.name for path in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "code", "said"),
+    [
+        ("fields", "def f():\n    from sklearn.base import clone\n", "imports sklearn"),
+        ("fields", "from scorefield.training.loop import train\n", "imports training, which is above it"),
+        ("data", "from scorefield import estimators\n", "imports estimators, which is above it"),
+        ("estimators", "import matplotlib.pyplot as plt\n", "imports matplotlib"),
+    ],
+)
+def test_an_upward_import_is_caught(tmp_path, folder, code, said):
+    (tmp_path / "module.py").write_text(code)
+    assert list(violations(tmp_path / "module.py", folder)) == [f"{folder}/module.py {said}"]
+
+
+def test_the_map_of_the_folders_is_true():
+    """CONTRIBUTING.md names every folder, with the first line of its docstring."""
+    folders = {path.parent.name: path for path in SOURCE.glob("*/__init__.py")}
+    assert sorted(FOLDERS) == sorted(folders)
+    assert dict(MAP) == {name: ast.get_docstring(ast.parse(path.read_text())) for name, path in folders.items()}
+
+
+def test_tests_mirror_the_folders():
+    assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"} <= {
+        *FOLDERS
+    }
 
 
 def test_import_is_lazy():
@@ -80,30 +94,40 @@ def test_import_is_lazy():
 
 
 def test_unknown_name():
-    import scorefield
-
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         scorefield.nothing  # noqa: B018
     assert set(scorefield.__all__) <= set(dir(scorefield))
 
 
-def code_lines(source):
-    """Lines that hold code: no blank line, comment or docstring."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    skip = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            skip.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    lines = enumerate(source.splitlines(), start=1)
-    return sum(1 for i, line in lines if i not in skip and line.strip() and not line.strip().startswith("#"))
+STABLE = [
+    name
+    for name in scorefield.__all__
+    if getattr(scorefield, name).__class__ is not str and getattr(scorefield, name).__module__ == "scorefield"
+]
 
 
-def test_layer_one_stays_small():
-    """It covers a whole field in about 1,700 lines of code, and every function fits a screen."""
-    assert sum(code_lines((SOURCE / f"{name}.py").read_text()) for name in LAYERS[1]) < 1750
-    for name in LAYERS[1]:
-        for node in ast.walk(ast.parse((SOURCE / f"{name}.py").read_text())):
-            if isinstance(node, ast.FunctionDef):
-                docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
-                length = node.end_lineno - node.lineno + 1 - docstring
-                assert length <= 50, f"{name}.{node.name} has {length} lines"
+@pytest.mark.parametrize("name", STABLE)
+def test_examples_and_pickles_of_classes_with_a_stable_name(name):
+    """pytest looks for examples by module, and pickles name one: these classes name the package instead."""
+    cls = getattr(scorefield, name)
+    assert pickle.loads(pickle.dumps(cls)) is cls
+    examples = [test for test in doctest.DocTestFinder().find(cls, name, module=False) if test.examples]
+    assert examples
+    for test in examples:
+        assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def test_all_estimators_and_samplers_have_a_stable_name():
+    assert {
+        "ScoreDensity",
+        "ScoreClassifier",
+        "ScoreOverSampler",
+        "PriorCorrectedClassifier",
+        "ScoreFeatures",
+        "LabellingClassifier",
+        "Langevin",
+        "AnnealedLangevin",
+        "MALA",
+        "HMC",
+        "ReverseDiffusion",
+    } <= set(STABLE)

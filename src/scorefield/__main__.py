@@ -1,5 +1,5 @@
 """`python -m scorefield` is the `scorefield` command."""
 
-from scorefield.cli import main
+from scorefield.cli.app import main
 
 main()

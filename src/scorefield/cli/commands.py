@@ -1,0 +1,241 @@
+"""What the commands do with tables and models, apart from the command line itself."""
+
+import numpy as np
+
+from scorefield.data.files import read_table, write_whole
+from scorefield.data.parquet import ParquetTable
+from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.density import MODELS, ScoreDensity
+from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.sampling.samplers import Langevin
+
+MAX_CATEGORIES = 100  # distinct texts of a column beyond which it is no category
+STREAMED_BYTES = 256 << 20  # of a Parquet file beyond which it is read in parts: whole, it takes several times that
+LOOKED_AT = 200  # values from which a column of dates is told
+NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's own chain, a row a chain
+COLOURS = {"real": "black", "generated": "#D55E00"}
+DATE = r".*\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|.*\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b.*"
+DECIMAL_COMMA = r"\s*-?\d+,\d+\s*"
+
+
+def read_labelled(path, target):
+    """A table with a column of labels; columns of text become categories, dates are refused."""
+    table = read_table(path)
+    if target not in table.columns:
+        names = ", ".join(map(str, table.columns[:10])) + (", ..." if table.shape[1] > 10 else "")
+        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
+    if table.shape[1] == 1:
+        raise ValueError(f"Expected columns beside the target in {path}, got none.")
+    labels = table[target]
+    if labels.isna().any():
+        n_missing = int(labels.isna().sum())
+        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
+    if labels.dtype.kind == "f" and not (labels == labels.round()).all():
+        raise ValueError(f"Expected labels in {target!r}, got fractions; a class is a whole number or a text.")
+    for name in table.columns:
+        if name != target and _is_text(table[name]):
+            table[name] = _as_category(table[name])
+    return table
+
+
+def _is_text(column):
+    import pandas as pd
+
+    return not (pd.api.types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype))
+
+
+def _as_category(column):
+    values = column.dropna().astype(str)
+    looked_at = values.iloc[:LOOKED_AT]
+    if len(values) and looked_at.str.fullmatch(DATE).all():
+        raise ValueError(
+            f"Expected numbers or categories in column {column.name!r}, got dates such as {values.iloc[0]!r}; replace "
+            "it by numbers (days since a date, hour, weekday) or drop it."
+        )
+    if len(values) and looked_at.str.fullmatch(DECIMAL_COMMA).all():
+        raise ValueError(
+            f"Expected a decimal point in the numbers of column {column.name!r}, got {values.iloc[0]!r}; replace the "
+            "decimal commas."
+        )
+    if values.nunique() > MAX_CATEGORIES:
+        raise ValueError(
+            f"Expected numbers or at most {MAX_CATEGORIES} categories in column {column.name!r}, got "
+            f"{values.nunique()} different texts such as {values.iloc[0]!r}; drop it or group them."
+        )
+    return column.astype("category")
+
+
+def _strategy(text, labels):
+    """A sampling strategy from its text: a name, a ratio, or label=count pairs."""
+    if "=" in text:
+        known, wanted = {str(label): label for label in labels}, {}
+        for pair in text.split(","):
+            name, _, count = pair.partition("=")
+            if name.strip() not in known or not count.strip().isdigit():
+                raise ValueError(f"Expected label=count with a label of {list(known)}, got {pair!r}.")
+            wanted[known[name.strip()]] = int(count)
+        return wanted
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False, verbose=0):
+    """The table with generated rows, and the counts of each label before and after."""
+    if model not in ("auto", *MODELS):
+        raise ValueError(f"Expected a model of auto, {', '.join(MODELS)}, got {model!r}.")
+    if mark and "is_synthetic" in table:
+        raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
+    X, y = table.drop(columns=[target]), table[target]
+    sampler = Langevin(**{**NEAR, **chain}) if chain else None
+    density = ScoreDensity(model=model, verbose=verbose)
+    over = ScoreOverSampler(_strategy(strategy, y.unique()), density, sampler, random_state=seed)
+    X_more, y_more = over.fit_resample(X, y)
+    result = X_more.copy()  # in one piece
+    result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
+    if mark:
+        result["is_synthetic"] = over.is_synthetic_
+    before, after = (part.value_counts().to_dict() for part in (y, y_more))
+    return result, before, after
+
+
+def fit(table, target, *, seed=0, verbose=0):
+    """A `ScoreClassifier` of a table of numbers, with what is needed to make such a table again."""
+    X, y = table.drop(columns=[target]), table[target]
+    text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
+    if text:
+        raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
+    _check_no_gaps(X)
+    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(X.astype(np.float64), y.to_numpy())
+    integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
+    return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
+
+
+def _check_no_gaps(X):
+    if X.isna().to_numpy().any():
+        empty = X.columns[X.isna().any()][0]
+        raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
+
+
+def is_large(path):
+    """Whether a table is learned from in parts: a folder, or a large Parquet file."""
+    return path.is_dir() or (path.suffix == ".parquet" and path.is_file() and path.stat().st_size > STREAMED_BYTES)
+
+
+def fit_parquet(path, target, *, seed=0, verbose=0):
+    """What `fit` returns, from Parquet files that need not fit into memory, and the number of their rows."""
+    table = ParquetTable(path, target)
+    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
+    stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
+    return stored, table.n_rows
+
+
+def scores(stored, part):
+    """Prediction, probabilities and log density of one part of a table."""
+    import pandas as pd
+
+    model = stored["model"]
+    missing = [name for name in model.feature_names_in_ if name not in part.columns]
+    if missing:
+        raise ValueError(f"Expected the columns that the model was fitted to, got none named {missing[0]!r}.")
+    try:
+        X = part[list(model.feature_names_in_)].astype(np.float64)
+    except ValueError as error:
+        raise ValueError(f"Expected numbers in every column of the model: {error}.") from error
+    proba = model.predict_proba(X)
+    found = {f"predicted_{stored['target']}": model.predict(X)}
+    found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
+    return pd.DataFrame({**found, "log_density": model.score_samples(X)})
+
+
+def sample(stored, label, n, seed):
+    """Generated rows of one class as a table like the one that was learned from."""
+    import pandas as pd
+
+    model, target = stored["model"], stored["target"]
+    known = {str(value): value for value in model.classes_.tolist()}
+    if label not in known:
+        raise ValueError(f"Expected a label of {list(known)}, got {label!r}.")
+    rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
+    rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
+    rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
+    return rows.assign(**{target: known[label]})[stored["columns"]]
+
+
+def describe(stored):
+    """What a stored model is, as names and values."""
+    model = stored["model"]
+    return {
+        "model": type(model).__name__,
+        "written by": f"scorefield {stored['version']}",
+        "target": stored["target"],
+        "classes": ", ".join(f"{c} ({p:.4g})" for c, p in zip(model.classes_.tolist(), model.priors_, strict=True)),
+        "columns": f"{model.n_features_in_}: {', '.join(map(str, model.feature_names_in_))}",
+        "members": model.n_members,
+        "settings": {k: v for k, v in model.get_params().items() if k in ("label_weight", "noise", "random_state")},
+    }
+
+
+def advise(table, target, *, learner, minutes, seed):
+    """Advice on a table; categories become columns of zeros and ones."""
+    import pandas as pd
+
+    from scorefield.evaluation.advice import advise as advise_on
+    from scorefield.evaluation.remedies import learners
+
+    known = learners(seed)
+    if learner not in known:
+        raise ValueError(f"Expected a learner of {', '.join(known)}, got {learner!r}.")
+    X = table.drop(columns=target)
+    _check_no_gaps(X)
+    columns = pd.get_dummies(X, dtype=float)
+    return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
+                     minutes=minutes, random_state=seed)  # fmt: skip
+
+
+def write_advice_page(path, advice):
+    """The advice as a page with a plot."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    advice.write_page(path)
+
+
+def write_quality_page(path, found, real, synthetic):
+    """The comparison of two tables as a page with pictures."""
+    import matplotlib
+
+    from scorefield.display.html import Raw, page, picture, table, tag
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    tables = {"real": real, "generated": synthetic}
+    worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
+    for ax in axes.flat[len(worst) :]:
+        ax.set_visible(False)
+    for ax, column in zip(axes.flat, worst, strict=False):
+        name = column["column"]
+        if column["kind"] == "category":
+            shares = pd.concat(
+                {label: t[name].astype(str).value_counts(normalize=True) for label, t in tables.items()}, axis=1
+            )
+            shares.fillna(0).sort_index().plot.bar(ax=ax, color=list(COLOURS.values()), legend=False)
+        else:
+            parts = {label: t[name].astype(float) for label, t in tables.items()}
+            edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
+            for label, part in parts.items():
+                ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
+        ax.set(title=f"{name}: distance {column['distance']:.2f}", xlabel=str(name))
+    axes.flat[0].legend(list(COLOURS))
+    columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
+    body = [
+        tag("h1", "Is the generated table credible?"),
+        tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
+        picture(figure, "The columns that differ most."),
+        table("Distance of each column's distribution", ["column", "kind", "distance"], columns),
+    ]
+    write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]))

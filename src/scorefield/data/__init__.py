@@ -1,0 +1,1 @@
+"""Tables: columns and their units, files, Parquet and dask, data sets."""

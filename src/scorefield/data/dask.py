@@ -1,0 +1,95 @@
+"""Dask collections in, dask arrays out: row-wise methods of fitted estimators, applied to each partition when computed.
+
+dask itself is imported only once a collection is there, so that the library does not depend on it.
+"""
+
+import copy
+import functools
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from scorefield._jax.batching import pad_rows
+
+PIECE_ROWS = 2048  # a power of two, as the blocks of all methods are; the waste is less than one piece a partition
+
+
+def is_lazy(X):
+    """Whether X is a dask collection (without importing dask)."""
+    return hasattr(X, "__dask_graph__")
+
+
+def partition_wise(row_shape, dtype=None):
+    """Let a method of X also take dask arrays and dataframes: a lazy dask array comes back, with X's partitions.
+
+    `row_shape` gives the shape of one row's result from the fitted estimator; `dtype` that of the result, else it is
+    the floating dtype of X.
+    """
+
+    def decorate(method):
+        @functools.wraps(method)
+        def wrapper(self, X):
+            if not is_lazy(X):
+                return method(self, X)
+            floats = _check_lazy(self, X)
+            like = np.empty((0, *row_shape(self)), dtype(self) if dtype else floats)
+            # A frame's column names are settled here, so its partitions travel as plain arrays.
+            table = X.astype(floats).to_dask_array() if hasattr(X, "columns") else X
+            return _map_rows_lazily(method, _snapshot(self), table, like)
+
+        return wrapper
+
+    return decorate
+
+
+def _check_lazy(estimator, X):
+    """The floating dtype that the estimator works in; a table that it cannot take is refused before any computation."""
+    check_is_fitted(estimator)
+    ndim, d = getattr(X, "ndim", None), estimator.n_features_in_
+    if not isinstance(ndim, int) or ndim != 2:  # a Delayed has every attribute, and none of them is a number
+        raise ValueError(f"Expected a dask array or dataframe of two dimensions, got {type(X).__name__}; convert it.")
+    if X.shape[1] != d:
+        raise ValueError(f"Expected {d} columns, got {X.shape[1]}; select those that the estimator was fitted on.")
+    framed = hasattr(X, "columns")
+    dtypes = {f"column {name!r}": dtype for name, dtype in X.dtypes.items()} if framed else {"the array": X.dtype}
+    for where, dtype in dtypes.items():
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise ValueError(f"Expected numbers in {where}, got {dtype} values; encode them as numbers first.")
+    row = np.ones((1, d), None if framed else X.dtype)
+    if framed:
+        import pandas as pd
+
+        row = pd.DataFrame(row, columns=X.columns).astype(X.dtypes)
+    return estimator._check(row).dtype
+
+
+def _snapshot(estimator):
+    """The estimator as it is now, as ONE node of the graph: each worker is sent it once, and can be sent it again.
+
+    (An object scattered to workers would be lost with them.) A later fit of the original replaces its attributes, so
+    a shallow copy stands still. Its name comes from its content: several calls on one model share the node.
+    """
+    import dask
+
+    frozen = copy.copy(estimator)
+    vars(frozen).pop("feature_names_in_", None)  # checked already, and partitions come without them
+    return dask.delayed(frozen, pure=True, traverse=False)
+
+
+def _map_rows_lazily(method, model, table, like):
+    import dask.array as da
+
+    axes = tuple(f"row{i}" for i in range(1, like.ndim))
+    return da.blockwise(
+        _apply_to_block, ("rows", *axes), table, ("rows", "columns"), model, None,
+        new_axes=dict(zip(axes, like.shape[1:], strict=True)), concatenate=True, meta=like, dtype=like.dtype,
+        token=method.__name__, method=method.__name__, like=like,
+    )  # fmt: skip
+
+
+def _apply_to_block(block, model, method, like):
+    """The method on one partition, in pieces of one size: all partitions of all tables run one compiled program."""
+    pieces = [block[start : start + PIECE_ROWS] for start in range(0, len(block), PIECE_ROWS)]
+    return np.concatenate(
+        [like, *(getattr(model, method)(pad_rows(piece, PIECE_ROWS))[: len(piece)] for piece in pieces)]
+    )

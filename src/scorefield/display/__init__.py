@@ -1,0 +1,1 @@
+"""Pictures of fields, densities, boundaries and samples; HTML pages."""

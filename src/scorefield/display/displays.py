@@ -1,0 +1,334 @@
+"""Displays of score fields, densities, boundaries and generated rows, in scikit-learn's convention.
+
+`__init__` stores arrays, `from_estimator` computes them, `plot` draws; matplotlib is imported when something is drawn.
+Tables of more than two columns are shown on a plane (see `planes`).
+"""
+
+import numpy as np
+from sklearn.utils import check_array
+
+from scorefield._jax.pytrees import pytree, static
+from scorefield.display.planes import grid_points, plane_of
+from scorefield.estimators.posterior import find_boundary, logits_function
+
+# Okabe and Ito: distinguishable with every common form of colour blindness.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+LONGEST_ARROW = 1.4  # in grid spacings: neighbours stay apart
+MAX_STARTS = 400  # of Newton's method: enough points for a dense line
+QUANTILE = 0.9  # of the arrow lengths that is drawn at full length; longer ones are cut
+
+
+def new_axes(ax, names):
+    """The given axes or new ones, with their labels."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.set_xlabel(names[0])
+    if len(names) > 1:
+        ax.set_ylabel(names[1])
+    return ax
+
+
+def _like(X, points):
+    """Points as a table of the same kind as X, so that estimators see the column names that they know."""
+    return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
+
+
+def _label_index(estimator, label):
+    where = np.flatnonzero(np.asarray(estimator.classes_) == label)
+    if len(where) == 0:
+        raise ValueError(f"Expected label to be one of {list(estimator.classes_)}, got {label!r}.")
+    return int(where[0])
+
+
+class DensityDisplay:
+    """A density on a line or a plane.
+
+    Parameters
+    ----------
+    axes : list of one or two arrays
+        Grid values of each direction.
+    density : array of shape (n,) or (n_second, n_first)
+    names : sequence of str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    artist_ : the line or contour set
+
+    Examples
+    --------
+    >>> from scorefield import DensityDisplay, ScoreDensity, make_gaussians
+    >>> X, _ = make_gaussians(random_state=0)
+    >>> display = DensityDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X)
+    >>> display.density.shape
+    (80, 80)
+    """
+
+    def __init__(self, axes, density, names=("x", "density")):
+        self.axes, self.density, self.names = [np.asarray(a) for a in axes], np.asarray(density), tuple(names)
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=80, ax=None, **options):
+        """Evaluate ``exp(score_samples)`` on a grid around the rows X, or p(x | label) of a classifier, and draw it."""
+        plane = plane_of(X, features)
+        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
+        points = _like(X, plane.points(grid_points(axes)))
+        logs = np.asarray(estimator.score_samples(points), dtype=float)
+        if label is not None:
+            k = _label_index(estimator, label)
+            logs = logs + estimator.predict_log_proba(points)[:, k] - np.log(estimator.priors_[k])
+        names = (plane.names[0], "density") if len(axes) == 1 else plane.names
+        return cls(axes, np.exp(logs).reshape([len(a) for a in axes[::-1]]), names).plot(ax, **options)
+
+    def plot(self, ax=None, *, color=COLOURS[0], filled=False, levels=8, **options):
+        """Draw a line, or contours (``filled`` for areas); further options go to matplotlib."""
+        self.ax_ = new_axes(ax, self.names)
+        if len(self.axes) == 1:
+            (self.artist_,) = self.ax_.plot(self.axes[0], self.density, color=color, **options)
+        elif filled:
+            self.artist_ = self.ax_.contourf(*self.axes, self.density, levels=levels, cmap="cividis", **options)
+        else:
+            self.artist_ = self.ax_.contour(*self.axes, self.density, levels=levels, colors=color, **options)
+        return self
+
+
+class ScoreFieldDisplay:
+    """A score field on a line or a plane.
+
+    Parameters
+    ----------
+    points : array of shape (n, 1) or (n, 2)
+    vectors : array of the same shape
+    names : sequence of str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    artist_ : the line or quiver
+
+    Examples
+    --------
+    >>> from scorefield import ScoreDensity, ScoreFieldDisplay, make_gaussians
+    >>> X, _ = make_gaussians(random_state=0)
+    >>> display = ScoreFieldDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X)
+    >>> display.vectors.shape
+    (324, 2)
+    """
+
+    def __init__(self, points, vectors, names=("x", "score")):
+        self.points, self.vectors, self.names = np.asarray(points), np.asarray(vectors), tuple(names)
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=18, ax=None, **options):
+        """Evaluate ``grad_log_density`` on a grid around the rows X (of one class with ``label``) and draw it.
+
+        On a plane in more columns the arrows are the field's components along the plane.
+        """
+        plane = plane_of(X, features)
+        coordinates = grid_points(plane.axes(check_array(X, dtype=np.float64), grid_resolution))
+        vectors = np.asarray(estimator.grad_log_density(_like(X, plane.points(coordinates))))
+        if vectors.ndim == 3:
+            if label is None:
+                raise ValueError(f"Expected the label of a field, one of {list(estimator.classes_)}, got None.")
+            vectors = vectors[:, _label_index(estimator, label)]
+        names = (plane.names[0], "score") if len(plane.basis) == 1 else plane.names
+        return cls(coordinates, plane.project(vectors), names).plot(ax, **options)
+
+    def longest(self):
+        """The arrow length that `plot` draws at full size, so that two displays can share a scale."""
+        return float(np.quantile(np.linalg.norm(self.vectors, axis=1), QUANTILE))
+
+    def plot(self, ax=None, *, color=COLOURS[0], longest=None, **options):
+        """Draw the line s(x), or arrows; ``longest`` is the score drawn at full length, longer ones are cut to it."""
+        self.ax_ = new_axes(ax, self.names)
+        if self.points.shape[1] == 1:
+            self.ax_.axhline(0, color="0.7", linewidth=0.8)
+            (self.artist_,) = self.ax_.plot(self.points[:, 0], self.vectors[:, 0], color=color, **options)
+            return self
+        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
+        limit = longest or self.longest()
+        cut = self.vectors * np.minimum(1.0, limit / np.maximum(lengths, 1e-30))
+        span = np.ptp(self.points, axis=0).max() / max(1.0, np.sqrt(len(self.points)) - 1)
+        options = {"width": 0.004, **options}
+        self.artist_ = self.ax_.quiver(
+            *self.points.T, *cut.T, color=color, angles="xy", scale_units="xy",
+            scale=limit / (LONGEST_ARROW * span), **options,
+        )  # fmt: skip
+        return self
+
+
+class SamplesDisplay:
+    """Generated rows beside the rows that they were learned from.
+
+    Parameters
+    ----------
+    rows, generated : array of shape (n, 1) or (n, 2)
+    names : sequence of str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+
+    Examples
+    --------
+    >>> from scorefield import SamplesDisplay, ScoreDensity, make_gaussians
+    >>> X, _ = make_gaussians(random_state=0)
+    >>> display = SamplesDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X, n=50, random_state=0)
+    >>> display.generated.shape
+    (50, 2)
+    """
+
+    def __init__(self, rows, generated, names=("x0", "x1")):
+        self.rows, self.generated, self.names = np.asarray(rows), np.asarray(generated), tuple(names)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, X, *, n=500, label=None, features=None, random_state=None, ax=None, **options
+    ):  # fmt: skip
+        """Draw ``n`` rows from a density, or from one class of a classifier, and show them with the rows X."""
+        given = {} if label is None else {"label": label}
+        return cls.from_rows(
+            X, estimator.sample(n, **given, random_state=random_state), features=features, ax=ax, **options
+        )
+
+    @classmethod
+    def from_rows(cls, rows, generated, *, features=None, ax=None, **options):
+        """Two tables on one plane, which is that of ``rows``."""
+        plane = plane_of(rows, features)
+        both = (plane.coordinates(check_array(table, dtype=np.float64)) for table in (rows, generated))
+        names = (plane.names[0], "density") if len(plane.basis) == 1 else plane.names
+        return cls(*both, names).plot(ax, **options)
+
+    def plot(self, ax=None, *, color=COLOURS[1], size=6, alpha=0.4, legend=True):
+        """Draw the generated rows in ``color`` under the original ones in black; histograms in one dimension."""
+        self.ax_ = new_axes(ax, self.names)
+        parts = (("generated", self.generated, color, size), ("original", self.rows, "black", size))
+        for name, part, shade, area in parts:
+            if part.shape[1] == 1:
+                self.ax_.hist(part[:, 0], bins=40, density=True, histtype="step", color=shade, label=name)
+            else:
+                self.ax_.scatter(*part.T, s=area, color=shade, alpha=alpha, linewidths=0, label=name)
+        if legend:
+            self.ax_.legend(markerscale=2)
+        return self
+
+
+class BoundaryDisplay:
+    """Predicted labels on a grid, with the points where two classes are equally probable.
+
+    Parameters
+    ----------
+    boundary : array of shape (m, 1) or (m, 2)
+        Points of the boundary.
+    points : array of shape (n, 1) or (n, 2)
+    probability : array of shape (n,)
+        Of the second class.
+    names : sequence of str
+        Axis labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from scorefield import BoundaryDisplay, make_gaussians
+    >>> X, y = make_gaussians(random_state=0)
+    >>> display = BoundaryDisplay.from_estimator(LogisticRegression().fit(X, y), X)
+    >>> bool(abs(display.boundary.sum(axis=1) - 3.3).max() < 1)
+    True
+    """
+
+    def __init__(self, boundary, points, probability, names=("x0", "x1")):
+        self.boundary, self.points = np.asarray(boundary), np.asarray(points)
+        self.probability, self.names = np.asarray(probability), tuple(names)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, X, *, classes=None, features=None, method="auto", grid_resolution=25, ax=None, **options
+    ):
+        """Predict on a grid around the rows X and find the boundary between two classes (the first two by default).
+
+        ``method`` "newton" solves for it in the plane and needs a differentiable posterior; "grid" interpolates the
+        probabilities on the grid and works for any classifier; "auto" takes Newton's method where it can.
+        """
+        if method not in ("auto", "newton", "grid"):
+            raise ValueError(f"Expected method 'auto', 'newton' or 'grid', got {method!r}.")
+        plane = plane_of(X, features)
+        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
+        coordinates = grid_points(axes)
+        first, second = (_label_index(estimator, c) for c in (estimator.classes_[:2] if classes is None else classes))
+        proba = np.asarray(estimator.predict_proba(_like(X, plane.points(coordinates))), dtype=float)[
+            :, [first, second]
+        ]
+        share = proba[:, 1] / np.maximum(proba.sum(axis=1), 1e-300)
+        try:
+            logits = None if method == "grid" else logits_function(estimator)[0]
+        except TypeError:
+            if method == "newton":
+                raise
+            logits = None
+        if logits is None:
+            boundary = _crossings(axes, share.reshape([len(a) for a in axes[::-1]]) - 0.5)
+        else:
+            boundary = _newton_on_plane(logits, plane, axes, coordinates, (first, second))
+        names = plane.names if len(axes) == 2 else (plane.names[0], "probability")
+        return cls(boundary, coordinates, share, names).plot(ax, **options)
+
+    def plot(self, ax=None, *, colors=COLOURS[:2], size=22, boundary_color="black", label="boundary"):
+        """Draw the labels (size: confidence) and the boundary; in one dimension the probability and vertical lines."""
+        self.ax_ = new_axes(ax, self.names)
+        if self.points.shape[1] == 1:
+            self.ax_.plot(self.points[:, 0], self.probability, color=colors[1])
+            for i, x in enumerate(self.boundary[:, 0]):
+                self.ax_.axvline(x, color=boundary_color, linestyle="--", label=label if i == 0 else None)
+            return self
+        predicted = (self.probability >= 0.5).astype(int)
+        confidence = np.abs(2 * self.probability - 1)
+        self.ax_.scatter(*self.points.T, s=1 + size * confidence, c=np.asarray(colors)[predicted], linewidths=0)
+        self.ax_.scatter(*self.boundary.T, s=12, color=boundary_color, marker="x", linewidths=1, label=label)
+        return self
+
+
+@pytree
+class _OnPlane:
+    """The logits of two classes as a function of a plane's coordinates."""
+
+    logits: object
+    origin: np.ndarray
+    basis: np.ndarray
+    pair: tuple[int, int] = static()
+
+    def __call__(self, u):
+        return self.logits(self.origin + u @ self.basis)[np.asarray(self.pair)]
+
+
+def _newton_on_plane(logits, plane, axes, starts, pair):
+    """Boundary points in view, by Newton's method on the log odds as a function of the plane's coordinates."""
+    order = np.random.default_rng(0).permutation(len(starts))  # a part of a shuffled grid covers all of it
+    found = find_boundary(_OnPlane(logits, plane.origin, plane.basis, pair), starts[order[:MAX_STARTS]])
+    low, high = (np.array([f(a) for a in axes]) for f in (np.min, np.max))
+    inside = found.converged & ((found.points >= low) & (found.points <= high)).all(axis=1)
+    points = found.points[inside]
+    return np.unique(points.round(6), axis=0) if points.shape[1] == 1 else points
+
+
+def _crossings(axes, values):
+    """Points where values on a grid change sign, by linear interpolation along its edges."""
+    values = values.reshape(-1, len(axes[0]))
+    found = []
+    for swap in (False, True)[: len(axes)]:
+        table = values.T if swap else values
+        along, across = (axes[1], axes[0]) if swap else (axes[0], axes[-1] if len(axes) == 2 else [0.0])
+        i, j = np.nonzero(np.signbit(table[:, 1:]) != np.signbit(table[:, :-1]))
+        left, right = table[i, j], table[i, j + 1]
+        place = along[j] + (along[j + 1] - along[j]) * left / (left - right)
+        other = np.asarray(across)[i]
+        found.append(np.column_stack([other, place] if swap else [place, other]))
+    return np.concatenate(found)[:, : len(axes)]

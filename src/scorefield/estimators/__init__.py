@@ -1,0 +1,1 @@
+"""scikit-learn's and imbalanced-learn's interfaces: one file an estimator."""

@@ -1,0 +1,43 @@
+"""scikit-learn's private names and its callbacks: the only module that a change of them reaches."""
+
+import contextlib
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _num_samples as num_samples
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method):  # type: ignore[no-redef]
+        return method
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "check_feature_names",
+    "fit_context",
+    "fit_task",
+    "num_samples",
+    "with_callbacks",
+]
+
+
+@contextlib.contextmanager
+def fit_task(estimator, **data):
+    """Announce a fit to scikit-learn's callbacks, where it has them."""
+    if not hasattr(estimator, "_init_callback_context"):
+        yield
+        return
+    context = estimator._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(estimator=estimator, **data)
+    yield
+    context.call_on_fit_task_end(estimator=estimator, **data)

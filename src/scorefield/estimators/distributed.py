@@ -1,0 +1,157 @@
+"""Over-sampling of tables that are larger than memory: a field of the rare rows, beside partitions left as they are."""
+
+import copy
+
+import numpy as np
+from imblearn.utils import check_sampling_strategy
+
+from scorefield.data.columns import categorical_mask, is_missing
+from scorefield.data.dask import is_lazy
+from scorefield.data.files import PART_ROWS, whole_folder
+from scorefield.estimators.oversampling import ScoreOverSampler, rival_places
+
+
+def resample_to_parquet(sampler, frame, target, folder):
+    """Over-sample a dask dataframe into a folder of Parquet files.
+
+    The rows of the classes that are enlarged are gathered in this process, where the new rows are made; their fields
+    are fitted here too, unless there are several and ``joblib.parallel_config`` sends them elsewhere. All other rows
+    stay in their partitions, which are written as they are, one file each; the new rows follow in files of their own.
+    The rows are those that ``sampler.fit_resample`` gives for the whole table, with the same ``random_state``.
+
+    Parameters
+    ----------
+    sampler : ScoreOverSampler
+        It is not changed. Only rows of the classes that it enlarges are checked for missing values.
+    frame : dask dataframe
+        Its index is not written. It is read three times, unless it is persisted: to count the labels, to gather the
+        rare rows, and to write; and twice more for each class that is enlarged, to choose up to 2,000 rows of the
+        others that judge the generated ones (not with ``selectivity=1``).
+    target : column label
+        The column that holds the classes.
+    folder : path
+        A new folder, on storage that the workers share with this process. Files are written beside it under a
+        temporary name, and the folder appears when it is whole.
+
+    Returns
+    -------
+    n_new : dict
+        Label to the number of generated rows, for the classes that were enlarged.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import dask.dataframe as dd
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from scorefield import ScoreDensity, ScoreOverSampler, resample_to_parquet
+    >>> table = pd.DataFrame(np.random.default_rng(0).normal(size=(110, 2)), columns=["height", "weight"])
+    >>> table["sick"] = [0] * 98 + [1] * 12
+    >>> sampler = ScoreOverSampler(density=ScoreDensity(model="gaussian"), random_state=0)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = pathlib.Path(place) / "balanced"
+    ...     n_new = resample_to_parquet(sampler, dd.from_pandas(table, npartitions=2), "sick", folder)
+    ...     written = dd.read_parquet(folder)["sick"].value_counts().compute()
+    >>> n_new, written.sort_index().tolist()
+    ({1: 86}, [98, 98])
+    """
+    mask = _check_task(sampler, frame, target)
+    sampler = copy.copy(sampler)
+    with whole_folder(folder) as partial:
+        sampler.sampling_strategy_ = _strategy(sampler, frame[target])
+        generated = _generate(sampler, frame, target, mask)
+        frame.to_parquet(partial, write_index=False, name_function=_file_name)
+        _write_after(partial, frame.npartitions, generated)
+    labels, n_new = np.unique(np.asarray(generated[target]), return_counts=True)
+    return dict(zip(labels.tolist(), n_new.tolist(), strict=True))
+
+
+def _check_task(sampler, frame, target):
+    """The mask of categorical columns; what could not be over-sampled is refused before any computation."""
+    if not isinstance(sampler, ScoreOverSampler):
+        raise ValueError(f"Expected a ScoreOverSampler, got {type(sampler).__name__}; use its own fit_resample.")
+    sampler._validate_params()
+    if not (is_lazy(frame) and hasattr(frame, "npartitions") and hasattr(frame, "columns")):
+        raise ValueError(
+            f"Expected a dask dataframe, got {type(frame).__name__}; use sampler.fit_resample for tables in memory."
+        )
+    if not frame.columns.is_unique:
+        raise ValueError("Expected unique column names, got duplicates; rename them.")
+    if target not in frame.columns:
+        raise ValueError(f"Expected target to be one of {list(frame.columns)}, got {target!r}.")
+    table = frame.drop(columns=target)._meta
+    if table.shape[1] == 0:
+        raise ValueError(f"Expected columns beside {target!r}, got none; there is nothing to generate.")
+    mask = categorical_mask(table, sampler.categorical_features)
+    for name, dtype in table.dtypes[~mask].items():
+        if getattr(dtype, "kind", "O") not in "biuf":
+            remedy = "name it in categorical_features or encode it"
+            raise ValueError(f"Expected numbers in column {name!r}, got {dtype} values; {remedy}.")
+    return mask
+
+
+def _strategy(sampler, labels):
+    """Rows to generate for each class, by imbalanced-learn's rules; they ask for one label a row, in any order."""
+    counts = labels.value_counts(dropna=False, split_out=1).compute()  # classes are few: no shuffle
+    counts = counts[counts > 0]  # a category without rows is no class
+    if any(is_missing(label) for label in counts.index):
+        raise ValueError(f"Expected a label in every row of {labels.name!r}, got missing ones; drop those rows.")
+    if len(counts) < 2:
+        raise ValueError(f"Expected at least two classes in {labels.name!r}, got {counts.index.tolist()}.")
+    y = np.repeat(np.asarray(counts.index), counts)
+    return check_sampling_strategy(sampler.sampling_strategy, y, sampler._sampling_type)
+
+
+def _generate(sampler, frame, target, mask):
+    """The new rows as a DataFrame with the columns and dtypes of the frame."""
+    import pandas as pd
+
+    labels = [label for label, n in sampler.sampling_strategy_.items() if n > 0]
+    gathered = frame[frame[target].isin(labels)].compute()
+    features = gathered.drop(columns=target)
+
+    def spread():
+        numbers = features.columns[~mask]
+        return frame[list(numbers)].astype(np.float64).std(ddof=0).compute().to_numpy()
+
+    def rivals(label, rng):
+        others = frame[frame[target] != label][list(features.columns[~mask])]
+        others = others.replace([np.inf, -np.inf], np.nan).dropna()
+        return _rows_at(others, lambda n: rival_places(rng, n))
+
+    X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread, rivals=rivals)
+    rows = X[sampler.is_synthetic_].copy()
+    position = gathered.columns.get_loc(target)
+    rows.insert(position, target, pd.Series(y[sampler.is_synthetic_], rows.index).astype(gathered[target].dtype))
+    return rows
+
+
+def _rows_at(frame, choose):
+    """Numbers of the rows at the places that `choose` picks of the frame's count of rows."""
+    import dask
+
+    ends = np.cumsum(np.asarray(frame.map_partitions(len).compute()))
+    if ends[-1] == 0:
+        raise ValueError("Expected rows of the other classes without missing numbers, got none; fill or drop them.")
+    places = choose(int(ends[-1]))
+    parts = []
+    for part, begin, end in zip(frame.partitions, [0, *ends[:-1]], ends, strict=True):
+        within = places[(begin <= places) & (places < end)] - begin
+        if len(within):
+            parts.append(part.map_partitions(lambda rows, at: rows.iloc[at], within, meta=frame._meta))
+    return np.concatenate([np.asarray(rows, dtype=np.float64) for rows in dask.compute(*parts)])
+
+
+def _file_name(i):
+    return f"part.{i}.parquet"
+
+
+def _write_after(folder, n_files, rows):
+    """Further files in the schema of those that are there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(folder / _file_name(0))
+    for i, start in enumerate(range(0, len(rows), PART_ROWS)):
+        part = pa.Table.from_pandas(rows[start : start + PART_ROWS], schema=schema, preserve_index=False)
+        pq.write_table(part, folder / _file_name(n_files + i))

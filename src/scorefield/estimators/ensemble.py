@@ -1,0 +1,65 @@
+"""What classifiers are made of: rows for the members of an ensemble, and class densities in the units of X."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.pytrees import pytree
+from scorefield.fields.joint import JointEnergies
+from scorefield.training.minibatches import Part
+
+
+@pytree
+class JointInUnits:
+    """x in its own units -> log p(x, y) of all classes of a joint model, with shifts that hold priors and anchor."""
+
+    model: JointEnergies
+    mean: jax.Array
+    scale: jax.Array
+    shifts: jax.Array
+
+    def __call__(self, x):
+        return self.model((x - self.mean) / self.scale) + self.shifts - jnp.sum(jnp.log(self.scale))
+
+
+@pytree
+class SeparateInUnits:
+    """x in its own units -> log p(x, y) of separately fitted densities."""
+
+    functions: tuple
+    shifts: jax.Array
+
+    def __call__(self, x):
+        return jnp.stack([function(x) for function in self.functions]) + self.shifts
+
+
+def count_folds(n_members):
+    """Folds of which each member is stopped by one."""
+    return min(max(n_members, 5), 10)
+
+
+def member_parts(rng, labels, n_members):
+    """(rows to train on, rows to stop by) of each member: stratified folds, so that all rows train most members."""
+    n_folds = count_folds(n_members)
+    parts = []
+    for member in range(n_members):
+        if member % n_folds == 0:
+            fold = np.empty(len(labels), int)
+            for label in np.unique(labels):
+                own = np.flatnonzero(labels == label)
+                fold[own] = (rng.permutation(len(own)) + rng.integers(n_folds)) % n_folds
+                if len(own) == 1:
+                    fold[own] = -1  # the only row of a class trains every member
+        held = fold == member % n_folds
+        for label, count in enumerate(np.bincount(labels)):
+            if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
+                held[rng.choice(np.flatnonzero(labels == label))] = True
+        rows = np.arange(len(labels))
+        parts.append(Part(rows[~held], rows[held]) if held.any() else Part(rows, rows))
+    return parts
+
+
+def parts_of_folds(folds, n_members):
+    """The same where the folds of the rows are given."""
+    held = [folds == member % count_folds(n_members) for member in range(n_members)]
+    return [Part(np.flatnonzero(~own), np.flatnonzero(own)) for own in held]

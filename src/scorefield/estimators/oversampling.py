@@ -1,0 +1,327 @@
+"""ScoreOverSampler: generate rows of minority classes by Langevin dynamics on their score fields.
+
+The paper's score-assisted imbalanced learning (its section 3), as an imbalanced-learn sampler.
+"""
+
+from numbers import Real
+
+import numpy as np
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.utils import check_target_type
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length
+
+from scorefield._jax.errors import warn_caller
+from scorefield._jax.random import seed_from
+from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.columns import (
+    assemble,
+    categorical_mask,
+    check_table,
+    column_spread,
+    donors_of,
+    integer_columns,
+    is_frame,
+)
+from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, check_feature_names
+from scorefield.estimators.class_densities import fit_class_densities
+from scorefield.estimators.density import ScoreDensity
+from scorefield.sampling.samplers import Langevin
+from scorefield.training.losses import default_noise
+
+BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
+MAX_RIVALS = 2000  # rows that stand for a class when generated rows are judged: each costs this many distances
+NEIGHBORS = 5  # whose distance tells how much a class claims a place
+FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
+
+
+def rival_places(rng, n):
+    """Which of n rows judge the generated ones: all, or MAX_RIVALS at random."""
+    return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
+
+
+def plain(label):
+    """A label as Python shows it: 1, not np.int64(1)."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def varying_columns(rows):
+    """Places of the columns that are not constant."""
+    return np.flatnonzero(np.ptp(rows, axis=0) > 0)
+
+
+def least_claimed(drawn, own, rivals, n):
+    """Places of the n drawn rows that lie farthest from the rivals in proportion to their own class, in order."""
+    own = own[rival_places(np.random.default_rng(0), len(own))]  # as many as rivals at most: only the order matters
+    scale = column_spread(np.concatenate([own, rivals]))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def distance(rows):
+        neighbors = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows))).fit(rows / scale)
+        return neighbors.kneighbors(drawn / scale)[0][:, -1]
+
+    claim = distance(own) / np.maximum(distance(rivals), np.finfo(float).tiny)
+    return np.sort(np.argsort(claim, kind="stable")[:n])
+
+
+@stored_by_public_name
+class ScoreOverSampler(BaseOverSampler):
+    """Over-sample classes with rows drawn from their learned score fields.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable
+        As in imbalanced-learn.
+    density : None or ScoreDensity
+        Cloned for each class that is enlarged; None is ``ScoreDensity()``.
+    sampler : None or sampler
+        None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents.
+    categorical_features : "auto", None or array-like
+        Columns of categories by name, index or mask; "auto" takes those of dtype category or bool. Generated rows
+        take their categories together from one of the nearest rows of the class, so they always exist.
+    random_state : None, int or generator
+    selectivity : float >= 1
+        Rows drawn for each row kept. Those are kept that the other classes claim least: whose distance to the other
+        classes is largest in proportion to that to their own. 1 keeps every row that is drawn.
+    bounds : None, "observed" or pair of arrays
+        Limits of the numeric columns for generated rows: none, those seen in the class, or given (low, high).
+
+    Attributes
+    ----------
+    densities_ : dict
+        Label to fitted density, for the classes that were enlarged by one.
+    is_synthetic_ : ndarray of bool
+        Per row of the result.
+    parent_indices_ : ndarray of int
+        Per row of the result, the row of X that a generated row's chain started from; -1 for the rows of X and for
+        rows that started from noise.
+    priors_before_, priors_after_ : dict
+        Label to frequency in y, and in the result.
+    sampling_strategy_ : dict
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, ScoreOverSampler
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(110, 3)), np.array([0] * 100 + [1] * 10)
+    >>> X_more, y_more = ScoreOverSampler(density=ScoreDensity(model="gaussian"), random_state=0).fit_resample(X, y)
+    >>> X_more.shape, np.bincount(y_more).tolist()
+    ((200, 3), [100, 100])
+    """
+
+    _parameter_constraints = {
+        **BaseOverSampler._parameter_constraints,
+        "density": [None, HasMethods(["fit", "draw"])],
+        "sampler": [None, HasMethods(["sample"])],
+        "categorical_features": [None, StrOptions({"auto"}), "array-like"],
+        "bounds": [None, StrOptions({"observed"}), "array-like"],
+        "selectivity": [Interval(Real, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        sampling_strategy="auto",
+        density=None,
+        sampler=None,
+        categorical_features="auto",
+        random_state=None,
+        bounds=None,
+        selectivity=2.0,
+    ):
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.density = density
+        self.sampler = sampler
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.bounds = bounds
+        self.selectivity = selectivity
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _check_X_y(self, X, y, accept_sparse=None):
+        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
+        y = np.asarray(y)
+        declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
+        if not is_frame(X):
+            dtype = None if declared else "numeric"
+            X = check_array(X, dtype=dtype, accept_sparse=False, estimator=self, ensure_all_finite=not declared)
+        elif X.shape[0] == 0 or X.shape[1] == 0:
+            raise ValueError(
+                f"Found array with {X.shape[1]} feature(s) (shape={X.shape}) while a minimum of 1 is required."
+            )
+        elif not X.columns.is_unique:
+            raise ValueError("Expected unique column names, got duplicates; rename them.")
+        check_consistent_length(X, y)
+        check_feature_names(self, X, reset=True)
+        self.n_features_in_ = X.shape[1]
+        if len(np.unique(y)) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {y.tolist()[0]!r}.")
+        return X, y, binarize_y
+
+    def fit_resample(self, X, y, **params):
+        """Return X and y with generated rows appended; containers, columns and dtypes are kept.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        X_resampled : like X, with a fresh index
+        y_resampled : like y
+        """
+        return super().fit_resample(X, y, **params)
+
+    def _fit_resample(self, X, y, spread=None, rivals=None):
+        """X and y with the rows that ``sampling_strategy_`` asks for.
+
+        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns, and
+        ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of the other classes, as `rival_places` has them.
+        """
+        mask = categorical_mask(X, self.categorical_features)
+        numbers = check_table(X, mask)
+        if mask.all():
+            warn_caller("Every column is categorical: rows are repeated, there is no field to sample.")
+        integers = integer_columns(X, mask)
+        limits = self._limits(numbers.shape[1])
+        seed = seed_from(self.random_state) % (1 << 31)
+        wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
+        rngs = {label: np.random.default_rng([seed, position]) for label, (position, _) in wanted.items()}
+        owns = {label: np.flatnonzero(y == label) for label in wanted}
+        self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
+        numbers_new, donors, parents, labels = [], [], [], []
+        for label, (position, n_new) in wanted.items():
+            own, rng = owns[label], rngs[label]
+            draw = self._drawer(label, numbers, own, rng, spread)
+            others = None
+            if self.selectivity > 1 and numbers.shape[1]:
+                rival_rng = np.random.default_rng([seed, position, 1])
+                if rivals is None:
+                    places = np.flatnonzero(y != label)
+                    others = numbers[places[rival_places(rival_rng, len(places))]]
+                else:
+                    others = rivals(label, rival_rng)
+            drawn, chain_parents = self._select(draw, n_new, numbers[own], others)
+            drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
+            numbers_new.append(drawn)
+            parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
+            donors.append(own[donors_of(rng, numbers[own], drawn, chain_parents, mask.any())])
+            labels.append(np.full(n_new, label, dtype=y.dtype))
+        return self._append(X, y, mask, numbers_new, donors, parents, labels)
+
+    def _append(self, X, y, mask, numbers_new, donors, parents, labels):
+        n, n_new = len(y), sum(len(part) for part in labels)
+        self.is_synthetic_ = np.concatenate([np.zeros(n, bool), np.ones(n_new, bool)])
+        self.parent_indices_ = np.concatenate([np.full(n, -1), *parents]).astype(np.intp)
+        y_more = np.concatenate([y, *labels])
+        self.priors_before_, self.priors_after_ = (
+            dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
+            for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
+        )
+        if n_new == 0:
+            return X, y_more
+        rows = assemble(X, mask, np.concatenate(numbers_new), np.concatenate(donors))
+        if is_frame(X):
+            import pandas as pd
+
+            return pd.concat([X, rows], ignore_index=True).astype(dict(X.dtypes)), y_more
+        return np.concatenate([X, rows]), y_more
+
+    def _select(self, draw, n_new, own, others):
+        """Rows and parents of the draws that are kept, batch by batch: memory does not grow with the rows drawn."""
+        batches = []
+        for begin in range(0, n_new, BATCH_ROWS):
+            n = min(BATCH_ROWS, n_new - begin)
+            drawn, parents = draw(n if others is None else round(self.selectivity * n))
+            if len(drawn) > n:
+                kept = least_claimed(drawn, own, others, n)
+                drawn, parents = drawn[kept], parents[kept]
+            batches.append((drawn, parents))
+        return tuple(np.concatenate(part) for part in zip(*batches, strict=True))
+
+    def _drawer(self, label, numbers, own, rng, spread):
+        """A function that draws n numeric rows of one class, and the position among `own` that each started from."""
+        rows = numbers[own]
+        varying = varying_columns(rows)
+
+        def repeated(n):
+            return rows[rng.integers(0, len(rows), n)]
+
+        if numbers.shape[1] == 0:
+            return lambda n: (repeated(n), np.full(n, -1))
+        if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
+            warn_caller(
+                f"Class {plain(label)!r} has {len(rows)} row(s) without any spread; new rows are that row plus "
+                "Gaussian noise of a tenth of each column's spread over all classes."
+            )
+            noise = 0.1 * (spread() if spread else column_spread(numbers))
+            return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
+        density = self.densities_[label]
+        default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
+        sampler = self.sampler or density.sampler or default
+        starts = density._to_units(rows[:, varying])
+
+        def draw(n):
+            drawn = repeated(n)  # columns that are constant within the class stay so
+            result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, rows=starts)
+            if result.n_diverged:
+                warn_caller(
+                    f"Class {plain(label)!r}: {result.n_diverged} chains diverged and were replaced with a step size "
+                    f"of {result.step_size:.3g}; choose a smaller step_size than "
+                    f"{sampler.get_params().get('step_size')}."
+                )
+            drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
+            return drawn, result.parents
+
+        return draw
+
+    def _fitted_densities(self, tables, rngs):
+        """The density of each class that has a column which varies, over these columns; all are trained together."""
+        varying = {label: rows[:, varying_columns(rows)] for label, rows in tables.items()}
+        varying = {label: rows for label, rows in varying.items() if rows.shape[1]}
+        densities, seeds = [], []
+        for label, rows in varying.items():
+            density = ScoreDensity() if self.density is None else self.density
+            if len(rows) < FEW_ROWS:
+                warn_caller(
+                    f"Class {plain(label)!r} has only {len(rows)} rows; a Gaussian with shrunk correlations is its "
+                    "field."
+                )
+                density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
+            densities.append(density)
+            seeds.append(int(rngs[label].integers(1 << 31)) if density.random_state is None else None)
+        fitted = fit_class_densities(densities, list(varying.values()), [plain(label) for label in varying], seeds)
+        return dict(zip(varying, fitted, strict=True))
+
+    def _limits(self, d):
+        """Given bounds as two arrays (d,); None where there are none, or where each class has its own."""
+        if self.bounds is None or isinstance(self.bounds, str):
+            return None
+        if len(self.bounds) != 2:
+            raise ValueError(f"Expected bounds to be 'observed' or a pair (low, high), got {len(self.bounds)} items.")
+        try:
+            low, high = (np.broadcast_to(np.asarray(b, float), (d,)) for b in self.bounds)
+        except ValueError as error:
+            raise ValueError(
+                f"Expected bounds of one number or one for each of {d} numeric columns: {error}"
+            ) from error
+        if not (low <= high).all():  # false for NaN too
+            raise ValueError("Expected bounds with low <= high and no NaN, got others in some column.")
+        return low, high
+
+    def _rounded_and_bounded(self, drawn, rows, integers, limits):
+        """Integers stay integers, and within the whole numbers that the bounds leave."""
+        drawn = np.where(integers, np.rint(drawn), drawn)
+        if limits is None:
+            if self.bounds is None:
+                return drawn
+            limits = rows.min(axis=0), rows.max(axis=0)
+        low, high = limits
+        return np.clip(drawn, np.where(integers, np.ceil(low), low), np.where(integers, np.floor(high), high))

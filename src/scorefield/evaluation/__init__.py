@@ -1,0 +1,1 @@
+"""Advice on imbalance, quality of generated rows, metrics, statistics, splits."""

@@ -1,0 +1,56 @@
+"""What one may do about an imbalanced table, by name, and the learners that it is done before."""
+
+import importlib.util
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+
+NOTHING, WEIGHTS, THRESHOLD = "nothing", "class weights", "tuned threshold"
+
+
+def learners(seed):
+    """Learners by name, each in one thread: processes share the machine."""
+    found = {
+        "logistic": LogisticRegression(max_iter=1000),
+        "neighbours": KNeighborsClassifier(),
+        "forest": RandomForestClassifier(random_state=seed, n_jobs=1),
+        # Not stopped early: that goes by accuracy, which is best at once where rare rows are few.
+        "network": MLPClassifier(max_iter=100, random_state=seed),
+    }
+    if importlib.util.find_spec("xgboost"):
+        found["boosting"] = boosting(seed)
+    return found
+
+
+def boosting(seed):
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(random_state=seed, n_jobs=1)
+
+
+class TunedThreshold(TunedThresholdClassifierCV):
+    """scikit-learn's, with a threshold of one half where the probabilities of an inner fold are all the same."""
+
+    def fit(self, X, y, **params):
+        try:
+            return super().fit(X, y, **params)
+        except ValueError as error:
+            if "constant predictions" not in str(error):
+                raise
+        self.estimator_, self.best_threshold_ = clone(self.estimator).fit(X, y), 0.5
+        return self
+
+
+def weighted(learner, y):
+    """The learner with classes weighted by their inverse frequencies, or None where it takes no weights."""
+    parameters = learner.get_params()
+    if "class_weight" in parameters:
+        return clone(learner).set_params(class_weight="balanced")
+    if "scale_pos_weight" in parameters:
+        return clone(learner).set_params(scale_pos_weight=float(np.sum(y == 0) / np.sum(y == 1)))
+    return None

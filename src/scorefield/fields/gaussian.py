@@ -1,0 +1,110 @@
+"""The Gaussian field s = P (mean - x), solved from moments (Eq:MND_pdf)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.batching import as_rows
+from scorefield._jax.pytrees import pytree
+from scorefield.fields.base import LOG_2PI, Field
+
+
+@pytree
+class Gaussian(Field):
+    """N(mean, covariance) with the linear score s = P (mean - x), where P = whiten whiten' is the precision.
+
+    Rows map to independent unit normals z = (x - mean) whiten and back by x = mean + z color, so that no linear
+    system is solved at run time. Make one with `gaussian_from_covariance` or `fit_gaussian`.
+    """
+
+    mean: jax.Array
+    whiten: jax.Array  # lower triangular
+    color: jax.Array  # its inverse
+    conservative = True
+    normalized = True
+
+    @property
+    def precision(self) -> jax.Array:
+        return self.whiten @ self.whiten.T
+
+    @property
+    def scale(self) -> jax.Array:
+        """Standard deviations of the columns: the covariance is color' color."""
+        return jnp.sqrt(jnp.sum(self.color**2, axis=0))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return (self.mean - x) @ self.whiten @ self.whiten.T
+
+    def potential(self, x: jax.Array) -> jax.Array:
+        z = (x - self.mean) @ self.whiten
+        return jnp.sum(jnp.log(jnp.diagonal(self.whiten))) - 0.5 * (x.shape[-1] * LOG_2PI + z @ z)
+
+    def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self(x), -jnp.sum(self.whiten**2)
+
+    def sample(self, key: jax.Array, n: int) -> jax.Array:
+        """`n` independent rows (n, d)."""
+        return self.mean + jax.random.normal(key, (n, self.mean.shape[0])) @ self.color
+
+
+def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
+    """A `Gaussian` with the given moments; decomposed in double precision at unit scale, whatever the units."""
+    sigma = np.asarray(covariance, np.float64)
+    scale = np.sqrt(np.diag(sigma))
+    correlation = sigma / np.outer(scale, scale)
+    if np.linalg.cond(correlation) > 1 / np.finfo(np.float32).eps:
+        raise ValueError(
+            "Expected linearly independent columns, got a singular covariance; drop one or pass noise > 0."
+        )
+    whiten = np.linalg.cholesky(np.linalg.inv(correlation))
+    color = np.linalg.inv(whiten) * scale
+    return Gaussian(*(jnp.asarray(a, jnp.float32) for a in (mean, whiten / scale[:, None], color)))
+
+
+def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
+    """Sample covariance whose correlations are shrunk towards zero, by the OAS weight when `shrinkage="auto"`.
+
+    The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that column units do not matter,
+    and only up to 20 rows a column: beyond that it is below its own sampling error.
+    """
+    n, d = rows.shape
+    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    scale = np.sqrt(np.mean(centred**2, axis=0))
+    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, where a standard deviation has rounding
+    if len(constant):
+        column = int(constant[0])
+        raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
+    correlation = centred.T @ centred / n / np.outer(scale, scale)
+    if shrinkage == "auto":
+        spread = np.sum(correlation**2) - d  # tr(S^2) - tr(S)^2 / d for a unit diagonal
+        top = (1 - 2 / d) * (spread + d) + d**2
+        weight = 0.0 if n > 20 * d else 1.0 if spread <= 0 else min(1.0, top / ((n + 1 - 2 / d) * spread))
+    else:
+        weight = float(shrinkage)
+        if not 0 <= weight <= 1:
+            raise ValueError(f"Expected shrinkage in [0, 1] or 'auto', got {shrinkage}.")
+    correlation = (1 - weight) * correlation + weight * np.eye(d)
+    return correlation * np.outer(scale, scale)
+
+
+def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0.0) -> Gaussian:
+    """The minimiser of the (denoising) score-matching loss over linear fields: mean and inverse covariance.
+
+    With `noise` > 0 the rows are those of the table plus N(0, noise^2 I), which also makes degenerate tables regular.
+    """
+    table = as_rows(rows)
+    if noise < 0:
+        raise ValueError(f"Expected noise >= 0, got {noise}.")
+    d = table.shape[1]
+    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if noise else np.arange(d)  # noise makes the others regular
+    covariance = noise**2 * np.eye(d)
+    if len(varying):
+        covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
+    return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)
+
+
+def standard_gaussian(d: int) -> Gaussian:
+    """N(0, I)."""
+    return Gaussian(jnp.zeros(d), jnp.eye(d), jnp.eye(d))

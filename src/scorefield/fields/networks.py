@@ -1,0 +1,90 @@
+"""Fully connected networks as pytrees, with the activation derivatives that score matching needs.
+
+The neural score models of the paper's experiments, [d, 128, 256, 128, d] and [10, 128, 128, 10], are of this kind.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.pytrees import pytree, static
+from scorefield._jax.random import Stream, host_rng
+
+T = TypeVar("T")
+ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "softplus": jax.nn.softplus,
+    "tanh": jnp.tanh,
+    "gelu": jax.nn.gelu,
+}
+
+
+def check_activation(name: str, *, smooth: bool = False) -> None:
+    """Refuse an unknown activation, or a kinked one where second derivatives are needed."""
+    if name not in ACTIVATIONS:
+        raise ValueError(f"Expected an activation of {sorted(ACTIVATIONS)}, got {name!r}.")
+    if smooth and name == "relu":
+        raise ValueError("Expected a smooth activation for an energy, got 'relu': its curvature is zero; use 'silu'.")
+
+
+def with_slope(name: str, u: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Activation and its first derivative, elementwise."""
+    return jax.jvp(ACTIVATIONS[name], (u,), (jnp.ones_like(u),))
+
+
+def with_curvature(name: str, u: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Activation, first and second derivative, elementwise."""
+    (h, slope), (_, curvature) = jax.jvp(lambda v: with_slope(name, v), (u,), (jnp.ones_like(u),))
+    return h, slope, curvature
+
+
+@pytree
+class Network:
+    """x -> act(... act(x W1 + b1) ...) WL + bL for one point x."""
+
+    weights: tuple[jax.Array, ...]
+    biases: tuple[jax.Array, ...]
+    activation: str = static(default="silu")
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = ACTIVATIONS[self.activation](x @ weight + bias)
+        return x @ self.weights[-1] + self.biases[-1]
+
+
+@pytree
+class HalfNetwork(Network):
+    """A network whose layers are computed in bfloat16; what comes in and out keeps its type.
+
+    Accelerators move half the bytes then, which is most of what a small network costs them.
+    """
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return super().__call__(x.astype(jnp.bfloat16)).astype(x.dtype)
+
+
+def in_half(tree: T) -> T:
+    """A model with its networks in half precision; all else, such as a base Gaussian, stays as it is."""
+
+    def halve(part: Any) -> Any:
+        if not isinstance(part, Network):
+            return part
+        half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), part)
+        return HalfNetwork(half.weights, half.biases, half.activation)
+
+    return jax.tree.map(halve, tree, is_leaf=lambda part: isinstance(part, Network))
+
+
+def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "silu") -> Network:
+    """Weights with variance 1/fan_in, which keeps unit-scale inputs so; no hidden layer gives a linear map."""
+    check_activation(activation)
+    if len(sizes) < 2 or any(size < 1 for size in sizes):
+        raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")
+    rng = host_rng(key, Stream.NETWORK_WEIGHTS)
+    weights = tuple(jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32) for a, b in pairwise(sizes))
+    return Network(weights, tuple(jnp.zeros(b) for b in sizes[1:]), activation)

@@ -1,0 +1,75 @@
+"""Score fields s(x) = grad log p(x) as callable pytrees: Gaussian, vector network, energy, noise-conditional network.
+
+Eq:score_function_definition_1 and, for the Gaussian, Eq:MND_pdf of the paper.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from scorefield._jax.pytrees import pytree
+from scorefield.fields.base import Field
+from scorefield.fields.divergence import network_divergence, network_laplacian
+from scorefield.fields.gaussian import Gaussian
+from scorefield.fields.networks import Network, check_activation, init_network
+
+
+@pytree
+class VectorField(Field):
+    """The paper's score model: an unconstrained network. It need not be conservative; see `integration.path_gap`."""
+
+    network: Network
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.network(x)
+
+    def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return network_divergence(self.network, x)
+
+
+def init_vector_field(key: jax.Array, d: int, *, hidden: Sequence[int], activation: str = "silu") -> VectorField:
+    """A `VectorField` of layer sizes [d, *hidden, d]."""
+    return VectorField(init_network(key, (d, *hidden, d), activation=activation))
+
+
+@pytree
+class EnergyField(Field):
+    """s = grad potential with potential(x) = log base(x) + network((x - base.mean) / base.scale).
+
+    The network grows at most linearly and the Gaussian base falls quadratically, so exp(potential) always has a
+    finite integral; scaled inputs make the model indifferent to units and offsets (whitened ones were measurably
+    worse). The base is data, not a parameter: no gradient reaches it.
+    """
+
+    network: Network
+    base: Gaussian
+    conservative = True
+    unit_inputs = True
+
+    def log_ratio(self, x: jax.Array) -> jax.Array:
+        """potential(x) - log base(x)."""
+        base = jax.lax.stop_gradient(self.base)
+        return self.network((x - base.mean) / base.scale)[0]
+
+    def potential(self, x: jax.Array) -> jax.Array:
+        return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratio(x)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jax.lax.stop_gradient(self.base)(x) + jax.grad(self.log_ratio)(x)
+
+    def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        base = jax.lax.stop_gradient(self.base)
+        score, divergence = base.value_and_divergence(x)
+        _, gradient, laplacian = network_laplacian(self.network, (x - base.mean) / base.scale, jnp.diag(1 / base.scale))
+        return score + gradient, divergence + laplacian
+
+
+def init_energy_field(
+    key: jax.Array, base: Gaussian, *, hidden: Sequence[int], activation: str = "silu"
+) -> EnergyField:
+    """An `EnergyField` that starts near its base: the last layer is zero, so training begins at a known density."""
+    check_activation(activation, smooth=True)
+    network = init_network(key, (base.mean.shape[0], *hidden, 1), activation=activation)
+    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
+    return EnergyField(Network(weights, network.biases, activation), base)

@@ -1,0 +1,135 @@
+"""Anchors: what turns a log density that is known up to a constant into a normalised one.
+
+The paper's initial density p(x0) (its sections 2 and 4.2), and an importance-sampled normaliser.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from scorefield._jax.batching import as_rows, map_rows
+from scorefield._jax.pytrees import Method, pytree
+from scorefield._jax.random import Stream, host_rng
+from scorefield.fields.base import LOG_2PI
+from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
+
+LogDensity = Callable[[jax.Array], jax.Array]
+MAX_KERNELS = 256  # rows behind the importance proposal
+WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
+
+
+class Anchor(NamedTuple):
+    """log p(x) = unnormalised(x) + offset, and how well the offset is known."""
+
+    offset: float
+    effective_size: float  # rows in the ball, or effective draws; the relative error is about 1 / sqrt of it
+
+
+def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: float) -> Anchor:
+    value = float(map_rows(log_density, point[None])[0])
+    if not np.isfinite(value):
+        raise ValueError("Expected a finite log density at the anchor, got NaN or infinity; refit the field.")
+    return Anchor(log_p - value, size)
+
+
+def gaussian_anchor(log_density: LogDensity, rows: object) -> Anchor:
+    """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2: right for Gaussian data, a guess otherwise."""
+    table = as_rows(rows)
+    log_det = np.linalg.slogdet(shrunk_covariance(table))[1]
+    return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + table.shape[1] * LOG_2PI), len(table))
+
+
+def log_ball_volume(d: int, radius: float) -> float:
+    """log of pi^d/2 r^d / Gamma(d/2 + 1)."""
+    return 0.5 * d * np.log(np.pi) + d * np.log(radius) - float(gammaln(0.5 * d + 1))
+
+
+def counting_anchor(
+    log_density: LogDensity, rows: object, *, radius: float | None = None, samples: object = None
+) -> Anchor:
+    """p(mean) = share of points within `radius` of the mean, divided by the ball's volume.
+
+    Counts `samples` (Langevin draws, say) where given, else the rows. Without a radius the ball holds the sqrt(n)
+    nearest points: its bias falls with n while its count grows.
+    """
+    table = as_rows(rows)
+    points = table if samples is None else as_rows(samples, name="samples")
+    centre = table.mean(axis=0)
+    distances = np.sort(np.linalg.norm(points - centre, axis=1))
+    if radius is None:
+        radius = float(distances[int(np.sqrt(len(points)))])
+    if not radius > 0:
+        raise ValueError(f"Expected radius > 0, got {radius}; rows at the mean itself need an explicit radius.")
+    count = int(np.searchsorted(distances, radius, side="right"))
+    if count == 0:
+        raise ValueError(
+            f"Expected points within {radius:g} of the mean, got none (the nearest is {distances[0]:.3g} away); "
+            "use a larger radius, Langevin samples or the importance anchor."
+        )
+    log_p = np.log(count / len(points)) - log_ball_volume(table.shape[1], radius)
+    return _at_point(log_density, centre, float(log_p), count)
+
+
+@pytree
+class Proposal:
+    """A wide Gaussian and a kernel estimate on a few rows, half each: every mode is covered, and so are the tails.
+
+    All kernels share one shape, so that in whitened coordinates log densities are plain distances.
+    """
+
+    base: Gaussian  # already widened
+    centres: jax.Array  # (k, d), whitened
+    bandwidth: float  # of the kernels, whitened
+
+    def log_density(self, x: jax.Array) -> jax.Array:
+        z = (x - self.base.mean) @ self.base.whiten
+        d = z.shape[-1]
+        squares = jnp.sum(self.centres**2, axis=1) - 2 * self.centres @ z + z @ z
+        log_kernels = -0.5 * squares / self.bandwidth**2 - d * jnp.log(self.bandwidth)
+        parts = jnp.stack([-0.5 * z @ z, jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
+        log_unit = jnp.sum(jnp.log(jnp.diagonal(self.base.whiten))) - 0.5 * d * LOG_2PI
+        return jax.scipy.special.logsumexp(parts) - jnp.log(2.0) + log_unit
+
+    def sample(self, key: jax.Array, n: int) -> np.ndarray:
+        rng, centres = host_rng(key, Stream.IMPORTANCE_DRAWS), np.asarray(self.centres)
+        noise = rng.normal(size=(n, centres.shape[1]))
+        narrow = centres[rng.integers(0, len(centres), n)] + self.bandwidth * noise
+        z = np.where(rng.random((n, 1)) < 0.5, noise, narrow)
+        return (np.asarray(self.base.mean) + z @ np.asarray(self.base.color)).astype(np.float32)
+
+
+def importance_proposal(rows: object) -> Proposal:
+    """A `Proposal` around a table, with Scott's bandwidth for its number of kernels."""
+    table = as_rows(rows)
+    n, d = table.shape
+    base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
+    n_kernels = min(n, MAX_KERNELS)
+    # Repeated to one length: few rows of any number share one compiled program.
+    chosen = table[np.resize(np.linspace(0, n - 1, n_kernels).astype(int), MAX_KERNELS)]
+    centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
+    return Proposal(base, jnp.asarray(centres), float(n_kernels ** (-1 / (d + 4))))
+
+
+def importance_anchor(
+    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384, points: int = 1
+) -> Anchor:
+    """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size.
+
+    `points` is the number of points at which the log density evaluates its field.
+    """
+    proposal = importance_proposal(rows)
+    draws = proposal.sample(key, n_draws)
+    log_weights = map_rows(log_density, draws, points=points) - map_rows(
+        Method(proposal, "log_density"), draws, points=MAX_KERNELS
+    )
+    log_weights = log_weights.astype(np.float64)
+    if not np.isfinite(log_weights).any():
+        raise ValueError("Expected a finite log density over the data, got none; refit the field.")
+    log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
+    total = float(logsumexp(log_weights))
+    size = float(np.exp(2 * total - logsumexp(2 * log_weights)))
+    return Anchor(float(np.log(n_draws)) - total, size)

@@ -1,0 +1,147 @@
+"""Bayes' rule with priors, costs and a soft margin; fields of posteriors; the decision boundary by Newton's method.
+
+Eq:generative_classification_1, Eq:binary_decision_theory_1 to 3, Eq:Newton_Raphson and App. A of the paper.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.batching import as_rows
+from scorefield._jax.pytrees import pytree
+
+ScalarFunction = Callable[[jax.Array], jax.Array]
+MAX_HALVINGS = 8  # of a Newton step that does not bring the function closer to zero
+
+
+def log_posterior(log_likelihood: jax.Array, priors: jax.Array) -> jax.Array:
+    """log p(y|x) from log p(x|y) (..., classes) and prior probabilities (classes,)."""
+    joint = log_likelihood + jnp.log(priors)
+    return joint - jax.scipy.special.logsumexp(joint, axis=-1, keepdims=True)
+
+
+def check_costs(costs: object, n_classes: int) -> np.ndarray:
+    """Validate costs[true, predicted]: square, finite, and never cheaper to be wrong than to be right."""
+    matrix = np.asarray(costs, dtype=float)
+    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+        raise ValueError(f"Expected finite costs of shape {(n_classes, n_classes)}, got shape {matrix.shape}.")
+    if (matrix < np.diag(matrix)[:, None]).any():
+        raise ValueError("Expected costs[k, k] to be the least of row k (costs[true, predicted]); is it transposed?")
+    return matrix
+
+
+def expected_costs(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
+    """Expected cost of predicting each class (n, classes), up to a factor per row; see `decide`."""
+    logs = np.array(log_proba, dtype=float)
+    if logs.ndim != 2:
+        raise ValueError(f"Expected log posteriors of shape (n, classes), got {logs.shape}.")
+    if not margin >= 0:
+        raise ValueError(f"Expected margin >= 0, got {margin}.")
+    logs[:, 1:] -= margin
+    n_classes = logs.shape[1]
+    matrix = 1.0 - np.eye(n_classes) if costs is None else check_costs(costs, n_classes)
+    return np.exp(logs - logs.max(axis=1, keepdims=True)) @ matrix
+
+
+def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
+    """Class indices of least expected cost (n,) from log posteriors (n, classes).
+
+    A class other than the first must beat it by `margin` in log odds, the paper's gamma_0: for two classes without
+    costs, 1 where log p(1|x) - log p(0|x) >= margin. Ties go to the later class, as the paper's >= does.
+    """
+    risk = expected_costs(log_proba, costs=costs, margin=margin)
+    return risk.shape[1] - 1 - np.argmin(risk[:, ::-1], axis=1)
+
+
+@pytree
+class LinearLogits:
+    """x -> x coefficients + intercepts: logistic (two columns, the first zero) and softmax regression."""
+
+    coefficients: jax.Array  # (d, classes)
+    intercepts: jax.Array  # (classes,)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return x @ self.coefficients + self.intercepts
+
+
+def logistic_logits(coefficients: object, intercept: float) -> LinearLogits:
+    """Logits of p(1|x) = 1 / (1 + exp(-(intercept + coefficients' x)))."""
+    column = jnp.asarray(coefficients, jnp.float32)
+    return LinearLogits(
+        jnp.stack([jnp.zeros_like(column), column], axis=1), jnp.array([0.0, intercept], dtype=jnp.float32)
+    )
+
+
+def posterior_score(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
+    """grad_x log p(label|x) for the softmax of any jax function x -> logits (classes,)."""
+    return jax.grad(lambda z: jax.nn.log_softmax(logits(z))[label])(x)
+
+
+def posterior_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
+    """grad_x p(label|x) for the softmax of any jax function x -> logits (classes,)."""
+    return jax.grad(lambda z: jax.nn.softmax(logits(z))[label])(x)
+
+
+@pytree
+class LogRatio:
+    """x -> log_density_1(x) - log_density_0(x) + log_odds - margin: the paper's gamma(x), zero on the boundary."""
+
+    log_density_0: ScalarFunction
+    log_density_1: ScalarFunction
+    log_odds: float = 0.0
+    margin: float = 0.0
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.log_density_1(x) - self.log_density_0(x) + self.log_odds - self.margin
+
+
+class Boundary(NamedTuple):
+    """Points (n, d), function values there (n,), whether |value| <= tol (n,), and Newton steps taken (n,)."""
+
+    points: np.ndarray
+    residual: np.ndarray
+    converged: np.ndarray
+    n_iter: np.ndarray
+
+
+@partial(jax.jit, static_argnames=("max_iter",))
+def _newton(function, starts, tol, *, max_iter):
+    def one_point(start):
+        def improve(carry):
+            x, value, gradient, i = carry
+            step = value * gradient / jnp.maximum(gradient @ gradient, jnp.finfo(x.dtype).tiny)
+
+            def worse(c):
+                shrink, _ = c
+                return (jnp.abs(function(x - shrink * step)) >= jnp.abs(value)) & (shrink > 2.0**-MAX_HALVINGS)
+
+            shrink, _ = jax.lax.while_loop(worse, lambda c: (c[0] / 2, c[1]), (1.0, 0))
+            new = x - shrink * step
+            return (new, *jax.value_and_grad(function)(new), i + 1)
+
+        def unfinished(carry):
+            _, value, gradient, i = carry
+            return (jnp.abs(value) > tol) & (i < max_iter) & jnp.all(jnp.isfinite(gradient)) & jnp.any(gradient != 0)
+
+        x, value, _, i = jax.lax.while_loop(unfinished, improve, (start, *jax.value_and_grad(function)(start), 0))
+        return x, value, i
+
+    return jax.vmap(one_point)(starts)
+
+
+def find_boundary(function: ScalarFunction, starts: object, *, tol: float = 1e-6, max_iter: int = 50) -> Boundary:
+    """Zeros of a pytree function of one point, by x <- x - g grad g / |grad g|^2, halved while |g| grows.
+
+    The paper's x - g / grad g divides by a vector; this is the least-norm step that solves the linearised equation.
+    """
+    if not tol > 0 or max_iter < 1:
+        raise ValueError(f"Expected tol > 0 and max_iter >= 1, got {tol} and {max_iter}.")
+    as_rows(starts, minimum=1, name="starts")
+    points = np.asarray(starts, dtype=jax.dtypes.canonicalize_dtype(float))
+    x, value, n_iter = (np.asarray(a) for a in _newton(function, points, tol, max_iter=max_iter))
+    converged = (np.abs(value) <= tol) & np.isfinite(x).all(axis=1)
+    return Boundary(x, value, converged, n_iter)

@@ -1,0 +1,145 @@
+"""Markov kernels of one chain, and the one driver that runs any of them over blocks of chains.
+
+The transition of Eq:Langevin_dynamics, its annealed and Metropolis-adjusted forms, and the probability-flow step.
+"""
+
+from functools import partial
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.batching import bucket, rows_per_call
+from scorefield._jax.pytrees import compiled, pytree, static
+from scorefield.fields.base import Field
+from scorefield.fields.diffusion import DiffusionField
+
+CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
+MALA_KERNEL = blackjax.mala.build_kernel()
+HMC_KERNEL = blackjax.hmc.build_kernel()
+
+
+@pytree
+class LangevinKernel:
+    """x + epsilon/2 s(x) + sqrt(epsilon) z."""
+
+    field: Field
+    step_size: jax.Array
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        noise = jax.random.normal(key, x.shape)
+        return x + 0.5 * self.step_size * self.field(x) + jnp.sqrt(self.step_size) * noise, jnp.ones(())
+
+    def position(self, state):
+        return state
+
+
+@pytree
+class AdjustedKernel:
+    """A Metropolis-adjusted kernel of blackjax on the potential of a field."""
+
+    field: Field
+    step_size: jax.Array
+    n_leapfrog: int | None = static(default=None)
+
+    def init(self, x):
+        return (blackjax.hmc if self.n_leapfrog else blackjax.mala).init(x, self.field.potential)
+
+    def step(self, key, state, t):
+        if self.n_leapfrog:
+            mass = jnp.ones_like(state.position)
+            state, info = HMC_KERNEL(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
+        else:  # blackjax moves by step * gradient; the paper's epsilon is twice that
+            state, info = MALA_KERNEL(key, state, self.field.potential, self.step_size / 2)
+        return state, info.acceptance_rate
+
+    def position(self, state):
+        return state.position
+
+
+@pytree
+class AnnealedKernel:
+    """Langevin steps at noise levels that fall geometrically; the step is epsilon sigma^2."""
+
+    field: DiffusionField
+    step_size: jax.Array
+    n_levels: int = static()
+    steps_per_level: int = static()
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        low, high = self.field.sigma_min, self.field.sigma_max
+        sigma = high * (low / high) ** ((t // self.steps_per_level) / max(self.n_levels - 1, 1))
+        return LangevinKernel(self.field.at(sigma), self.step_size * sigma**2).step(key, x, t)
+
+    def position(self, state):
+        return state
+
+
+@pytree
+class ReverseKernel:
+    """Heun's second-order step of the probability-flow equation dx/dsigma = -sigma s(x, sigma), downwards."""
+
+    field: DiffusionField
+    n_levels: int = static()
+
+    def init(self, x):
+        return x
+
+    def step(self, key, x, t):
+        low, high = self.field.sigma_min, self.field.sigma_max
+        level = lambda i: high * (low / high) ** (i / self.n_levels)  # noqa: E731
+        now, then = level(t), level(t + 1)
+        slope = -now * self.field.at(now)(x)
+        euler = x + (then - now) * slope
+        return x + (then - now) * 0.5 * (slope - then * self.field.at(then)(euler)), jnp.ones(())
+
+    def position(self, state):
+        return state
+
+
+@partial(compiled, static_argnames=("n_keep",))
+def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_keep):
+    """Run a block of chains; returns kept samples (chains, n_keep, d), divergence flags and mean acceptance."""
+
+    def one_chain(i, start):
+        chain_key = jax.random.fold_in(key, i)
+
+        def body(t, carry):
+            state, kept, ok, acceptance = carry
+            state, accepted = kernel.step(jax.random.fold_in(chain_key, t), state, t)
+            x = kernel.position(state)
+            ok &= jnp.all(jnp.abs(x - centre) < limit)  # false for NaN too
+            # The slot before the first kept step is overwritten later; burn-in writes land there.
+            kept = kept.at[jnp.maximum(t - n_discard, 0)].set(x)
+            return state, kept, ok, acceptance + accepted
+
+        carry = (kernel.init(start), jnp.zeros((n_keep, start.shape[0])), jnp.bool_(True), jnp.zeros(()))
+        _, kept, ok, acceptance = jax.lax.fori_loop(0, n_steps, body, carry)
+        return kept, ok, acceptance / n_steps
+
+    return jax.vmap(one_chain)(index, starts)
+
+
+def run_chains(key, kernel, starts, centre, limit, n_steps, n_discard):
+    """All chains, in blocks that fit the cache or fill the device and keep at most CHUNK_VALUES floats.
+
+    Sizes are padded so that few programs exist.
+    """
+    n_chains, d = starts.shape
+    n_keep = n_steps - n_discard
+    slots = bucket(n_keep, smallest=1)
+    size = min(bucket(n_chains, smallest=64), rows_per_call(), max(64, CHUNK_VALUES // (slots * d)))
+    parts = []
+    for begin in range(0, n_chains, size):
+        index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
+        chains, ok, rate = _run(key, kernel, index, starts[index], centre, limit, n_steps, n_discard, n_keep=slots)
+        used = min(size, n_chains - begin)
+        parts.append((np.asarray(chains)[:used, :n_keep], np.asarray(ok)[:used], np.asarray(rate)[:used]))
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))

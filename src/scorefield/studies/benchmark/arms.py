@@ -1,0 +1,114 @@
+"""The over-samplers and classifiers that the benchmark compares, by name."""
+
+import importlib.util
+
+import numpy as np
+from imblearn.over_sampling import ADASYN, SMOTE, BorderlineSMOTE, RandomOverSampler
+from imblearn.over_sampling.base import BaseOverSampler
+from sklearn.covariance import ledoit_wolf
+from sklearn.neighbors import KernelDensity
+
+from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.sampling.samplers import Langevin
+from scorefield.studies.paper.imbalanced import CASES_10D
+from scorefield.studies.paper.settings import paper_density
+
+OURS, OURS_TUNED = "ScoreOverSampler", "ScoreOverSampler, tuned"
+OUR_CLASSIFIER, LABEL_FREE_CLASSIFIER = "ScoreClassifier", "ScoreClassifier, label-free"
+PAPER_HIDDEN = (128, 128)
+
+
+class GeneratorOverSampler(BaseOverSampler):
+    """Over-sample by ``generate(rows, n, seed)``, any function from the rows of a class to n new ones."""
+
+    def __init__(self, generate, *, sampling_strategy="auto", random_state=None):
+        super().__init__(sampling_strategy=sampling_strategy)
+        self.generate = generate
+        self.random_state = random_state
+
+    def _fit_resample(self, X, y, **params):
+        new = [(label, n) for label, n in self.sampling_strategy_.items() if n > 0]
+        rows = [self.generate(X[y == label], n, self.random_state) for label, n in new]
+        labels = [np.full(n, label, y.dtype) for label, n in new]
+        return np.concatenate([X, *rows]), np.concatenate([y, *labels])
+
+
+def gaussian_rows(rows, n, seed):
+    """Rows of a Gaussian with the class's mean and its shrunk covariance."""
+    covariance = ledoit_wolf(rows)[0]
+    return np.random.default_rng(seed).multivariate_normal(rows.mean(axis=0), covariance, n, method="svd")
+
+
+def kde_rows(rows, n, seed):
+    """Rows of a Gaussian kernel density with Silverman's bandwidth, in the columns' own spreads."""
+    spread = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    return KernelDensity(bandwidth="silverman").fit(rows / spread).sample(n, random_state=seed) * spread
+
+
+def paper_field(seed):
+    """The paper's density, on rows with a little noise: a column may be constant within a class."""
+    return paper_density(PAPER_HIDDEN, seed, noise=0.1)
+
+
+class PaperRows:
+    """Rows of the paper's Langevin chains; the cases that are given one dict share the fields in it."""
+
+    def __init__(self, chain, fields):
+        self.chain, self.fields = chain, fields
+
+    def __call__(self, rows, n, seed):
+        key = rows.tobytes()
+        if key not in self.fields:
+            self.fields[key] = paper_field(seed).fit(rows)
+        return self.fields[key].set_params(sampler=Langevin(*self.chain)).sample(n, random_state=seed)
+
+
+def forest_diffusion_rows(rows, n, seed):
+    from ForestDiffusion import ForestDiffusionModel
+
+    before = np.random.get_state()  # noqa: NPY002  the only generator that it heeds
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        return ForestDiffusionModel(rows, n_t=50, duplicate_K=10, n_jobs=1).generate(batch_size=n)
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def ctgan_rows(rows, n, seed):
+    import pandas as pd
+    from ctgan import CTGAN
+
+    table = pd.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])])
+    model = CTGAN(epochs=300, pac=1, batch_size=100)
+    model.set_random_state(seed)
+    model.fit(table)
+    return model.sample(n).to_numpy()
+
+
+PEERS = {"ForestDiffusion": forest_diffusion_rows, "ctgan": ctgan_rows}
+
+
+def installed_peers():
+    """The optional peers that can be imported here."""
+    return [name for name in PEERS if importlib.util.find_spec(name)]
+
+
+def over_samplers(n_rare, seed, peers=()):
+    """Every over-sampler by name; neighbours are as many as `n_rare` rows allow."""
+    neighbors = max(1, min(5, n_rare - 1))
+    fields = {}
+    found = {
+        "random": RandomOverSampler(random_state=seed),
+        "noise .3": RandomOverSampler(shrinkage=0.3, random_state=seed),
+        "SMOTE": SMOTE(k_neighbors=neighbors, random_state=seed),
+        "Borderline-SMOTE": BorderlineSMOTE(k_neighbors=neighbors, random_state=seed),
+        "ADASYN": ADASYN(n_neighbors=neighbors, random_state=seed),
+        "Gaussian": GeneratorOverSampler(gaussian_rows, random_state=seed),
+        "KDE": GeneratorOverSampler(kde_rows, random_state=seed),
+    }
+    for case, chain in CASES_10D.items():
+        found[case.replace("score", "paper's")] = GeneratorOverSampler(PaperRows(chain, fields), random_state=seed)
+    found[OURS] = ScoreOverSampler(random_state=seed)
+    for name in peers:
+        found[name] = GeneratorOverSampler(PEERS[name], random_state=seed)
+    return found

@@ -1,0 +1,186 @@
+"""`oversampling`: remedies for imbalance before five learners, on every table.
+
+The paper's comparison (Tab:fraud_detection) with the arms that could refute it.
+"""
+
+import jax
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.preprocessing import StandardScaler
+
+from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.metrics import best_threshold, measured, scores
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
+from scorefield.sampling.samplers import Langevin
+from scorefield.studies.benchmark import tables
+from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
+from scorefield.studies.benchmark.summaries import show_oversampling
+from scorefield.studies.engine.experiment import Experiment, compact
+
+INNER_FOLDS = 3
+RATIOS = (0.25, 0.5, 1.0)  # rare rows over common ones, where they are fewer
+CHAINS = {"short": (0.005, 20, 0.95), "default": None}  # step size, chain length, discard
+PROTOCOL = 2  # to be raised with a change of the study's code that changes its rows: older ones are then run again
+SPLITS = {"n_folds": 2, "n_repeats": 2, "max_rows": 3000, "protocol": PROTOCOL}
+QUICK_TABLES = ("ecoli", "yeast_me2", "oil", "car_eval_4", "solar_flare_m0")
+
+
+class Split:
+    """Standardised training and test rows of one split, and the inner folds of its training rows."""
+
+    def __init__(self, name, number, seed, config):
+        self.name, self.number = name, number
+        X, y = tables.load(name)
+        settings = {key: config[key] for key in ("n_folds", "n_repeats", "max_rows")}
+        kept, held = list(tables.splits(X, y, **settings))[number]
+        scaler = StandardScaler().fit(X[kept])
+        self.X, self.X_test = scaler.transform(X[kept]), scaler.transform(X[held])
+        self.y, self.y_test = y[kept], y[held]
+        inner = StratifiedGroupKFold(INNER_FOLDS, shuffle=True, random_state=seed)
+        self.inner = list(inner.split(self.X, self.y, tables.same_rows(self.X)))
+
+    def finished(self, rows):
+        """The rows with what they are of. What jax compiled is let go: another table has programs of its own."""
+        jax.clear_caches()
+        share = round(len(self.y_test) / len(self.y), 4)
+        return [{**row, "table": self.name, "split": self.number, "test_share": share} for row in rows]
+
+    def parts(self):
+        """Training rows of the inner folds, then all of them."""
+        return [*(kept for kept, _ in self.inner), np.arange(len(self.y))]
+
+    def held_out(self, models):
+        """Labels and probabilities of the held-out rows of as many inner folds as models are given."""
+        pairs = [(self.y[held], model.predict_proba(self.X[held])[:, 1])
+                 for model, (_, held) in zip(models, self.inner, strict=False)]  # fmt: skip
+        return tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
+
+
+def table_and_split(seed, config):
+    """Seeds count through the tables, and then through their splits."""
+    number, index = divmod(seed, len(config["tables"]))
+    if number >= config["n_folds"] * config["n_repeats"]:
+        most = len(config["tables"]) * config["n_folds"] * config["n_repeats"]
+        raise ValueError(f"Expected at most {most} splits of tables, got number {seed + 1}; ask for fewer.")
+    return config["tables"][index], number
+
+
+def _resampled(sampler, X, y):
+    """The table after the sampler; SMOTE's kin refuse some tables, which stay as they are then."""
+    if sampler is None:
+        return X, y, None
+    try:
+        return *sampler.fit_resample(X, y), None
+    except (ValueError, RuntimeError) as error:
+        return X, y, " ".join(str(error).split())[:120]
+
+
+def arm_row(arm, learner, split, models, cost, **extra):
+    """Measures of the model of all training rows, with the threshold of the inner folds' models."""
+    threshold = best_threshold(*split.held_out(models[:-1]))
+    found = scores(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
+    found |= {"seconds": cost.seconds, "megabytes": cost.megabytes}
+    return {"kind": "arm", "arm": arm, "learner": learner, **_short(found), **extra}
+
+
+def _short(found):
+    return {key: None if value is None else compact(np.float64(value), 4) for key, value in found.items()}
+
+
+def _arm(arm, sampler, split, models, extra=None):
+    """Rows of one remedy before every learner; a sampler's table is made once and shared by the learners."""
+    tables = []
+    for part in split.parts():
+        with measured() as sampling:
+            tables.append(_resampled(sampler, split.X[part], split.y[part]))
+    for name, learner in models.items():
+        fitted = []
+        for X, y, _ in tables:
+            with measured() as cost:
+                fitted.append(clone(learner).fit(X, y))
+        cost.seconds += sampling.seconds
+        if cost.megabytes is not None:
+            cost.megabytes = max(cost.megabytes, sampling.megabytes)
+        refused = {} if tables[-1][2] is None else {"refused": tables[-1][2]}
+        yield arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused, **(extra or {}))
+
+
+def _threshold_arm(split, models):
+    """scikit-learn's tuned threshold; its decisions at one half are those at the threshold."""
+    for name, learner in models.items():
+        with measured() as cost:
+            tuned = TunedThreshold(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
+        probability = tuned.predict_proba(split.X_test)[:, 1]
+        found = scores(split.y_test, probability, tuned.best_threshold_)
+        found |= {"f1": found["f1_tuned"], "seconds": cost.seconds, "megabytes": cost.megabytes}
+        yield {"kind": "arm", "arm": THRESHOLD, "learner": name, **_short(found), "n": len(split.y)}
+
+
+def _thinned(X, y, n_before, ratio, rng):
+    """A table brought to parity, with only as many of its new rows as a ratio asks for."""
+    wanted = int(ratio * np.sum(y == 0)) - np.sum(y[:n_before] == 1)
+    new = n_before + rng.permutation(len(y) - n_before)[: max(wanted, 0)]
+    index = np.concatenate([np.arange(n_before), new])
+    return X[index], y[index]
+
+
+def _tuned_arm(split, models, seed):
+    """Our sampler with step size, chain length and ratio chosen by the inner folds' average precision."""
+    from sklearn.metrics import average_precision_score
+
+    rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
+    for chain, values in CHAINS.items():
+        sampler = ScoreOverSampler(sampler=None if values is None else Langevin(*values), random_state=seed)
+        with measured() as sampling:
+            even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
+        spent += sampling.seconds
+        for ratio in RATIOS:
+            settings.append({"chain": chain, "ratio": ratio})
+            tables.append([_thinned(X, y, len(part), ratio, rng) for part, X, y in even])
+    for name, learner in models.items():
+        with measured() as search:
+            tried = []
+            for parts in tables:
+                fitted = [clone(learner).fit(X, y) for X, y in parts[:-1]]
+                tried.append((average_precision_score(*split.held_out(fitted)), fitted))
+        best = int(np.argmax([value for value, _ in tried]))
+        with measured() as cost:
+            final = clone(learner).fit(*tables[best][-1])
+        cost.seconds += search.seconds + spent
+        log = {"chosen": settings[best], "inner": compact(np.array([value for value, _ in tried]), 3)}
+        yield arm_row(OURS_TUNED, name, split, [*tried[best][1], final], cost, n=len(tables[best][-1][1]), **log)
+
+
+def run(seed, config):
+    name, number = table_and_split(seed, config)
+    peers = installed_peers() if config["peers"] else ()
+    if config["peers"] and not peers:
+        raise ValueError("Expected ForestDiffusion or ctgan to be installed, got neither; pip install one of them.")
+    split = Split(name, number, seed, config)
+    models = learners(seed)
+    rows = list(_arm(NOTHING, None, split, models))
+    rows += _threshold_arm(split, models)
+    for learner, model in models.items():
+        heavier = weighted(model, split.y)
+        rows += [] if heavier is None else _arm(WEIGHTS, None, split, {learner: heavier})
+    n_rare = min(int(split.y[part].sum()) for part in split.parts())
+    for arm, sampler in over_samplers(n_rare, seed, peers).items():
+        rows += _arm(arm, sampler, split, models)
+    if config["tuned"]:
+        rows += _tuned_arm(split, models, seed)
+    return split.finished(rows)
+
+
+OVERSAMPLING = Experiment(
+    "oversampling",
+    "Remedies for imbalance before five learners",
+    "22 tables of imbalanced-learn's collection, thinned to 3,000 rows; half of a table's rows are in every training "
+    "part, the rest is tested by two-fold cross-validation, which more than 44 seeds repeat.",
+    run,
+    show_oversampling,
+    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
+    len(QUICK_TABLES),
+    {"tables": list(tables.TABLES), **SPLITS, "tuned": True, "peers": False},
+    {"tables": list(QUICK_TABLES), "tuned": False},
+)

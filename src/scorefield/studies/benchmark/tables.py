@@ -1,0 +1,68 @@
+"""The tables of the benchmark and their splits: equal rows stay together, and defaults were chosen on training rows.
+
+One half of every table is its development half: the rows that this library's defaults were chosen on. Those rows are
+in every training part and never in a test part. (The weight of the labels, the noise of .3 and plain standardising were
+chosen earlier, on whole tables, some of them of this collection.)
+"""
+
+import functools
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
+
+from scorefield.data.datasets import data_folder
+from scorefield.data.splits import same_rows
+
+TABLES = (
+    "ecoli", "optical_digits", "satimage", "pen_digits", "abalone", "sick_euthyroid", "spectrometer", "car_eval_34",
+    "us_crime", "yeast_ml8", "libras_move", "thyroid_sick", "arrhythmia", "solar_flare_m0", "oil", "car_eval_4",
+    "wine_quality", "letter_img", "yeast_me2", "ozone_level", "mammography", "abalone_19",
+)  # fmt: skip
+
+
+@functools.cache
+def load(name):
+    """Rows and labels (1 is the rare class) of one table of imbalanced-learn's collection."""
+    from imblearn.datasets import fetch_datasets
+
+    folder = data_folder()
+    cached = None if folder is None else folder / "imblearn"
+    offline = cached is not None and cached.is_dir()
+    try:
+        table = fetch_datasets(
+            data_home=str(cached) if cached else None, filter_data=(name,), download_if_missing=not offline
+        )[name]
+    except OSError as error:  # URLError is one
+        raise OSError(
+            f"Expected the table {name!r} in the folder imblearn of SCOREFIELD_DATA, or a network to download it, got "
+            f"neither: {error}."
+        ) from error
+    return np.asarray(table.data, dtype=np.float64), (table.target == 1).astype(int)
+
+
+def development_half(X, y):
+    """Indices of the development half and of the other one."""
+    halves = StratifiedGroupKFold(2, shuffle=True, random_state=0)
+    return next(halves.split(X, y, same_rows(X)))
+
+
+def thin(index, y, n, rng):
+    """At most n of the indices, with the class shares of all of them."""
+    if len(index) <= n:
+        return index
+    kept = []
+    for label in (0, 1):
+        own = index[y[index] == label]
+        kept.append(rng.permutation(own)[: round(n * len(own) / len(index))])
+    return np.sort(np.concatenate(kept))
+
+
+def splits(X, y, *, n_folds, n_repeats, max_rows):
+    """(training rows, test rows) pairs; tables above `max_rows` are thinned, once, with their class shares."""
+    rng = np.random.default_rng(0)
+    development, other = (thin(half, y, max_rows // 2, rng) for half in development_half(X, y))
+    groups = same_rows(X)[other]
+    for repeat in range(n_repeats):
+        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=repeat)
+        for kept, held in folds.split(X[other], y[other], groups):
+            yield np.concatenate([development, other[kept]]), other[held]

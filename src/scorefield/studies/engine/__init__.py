@@ -1,0 +1,1 @@
+"""What an experiment is, runs on disk, and the report."""

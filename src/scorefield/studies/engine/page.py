@@ -1,0 +1,115 @@
+"""The report of a study: one HTML page and a text summary, both drawn from rows alone."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from scorefield.data.files import write_whole
+from scorefield.display.html import Raw, page, picture, table, tag
+from scorefield.evaluation.statistics import FAILS, HOLDS, WITHIN_NOISE
+from scorefield.studies.engine.runs import read_rows
+
+MARKS = {HOLDS: ("good", "✓"), WITHIN_NOISE: ("noise", "≈"), FAILS: ("bad", "✗")}
+
+
+class Study(NamedTuple):
+    """What the page says of a group of experiments: its title, how to read it, and the command that makes it."""
+
+    title: str
+    introduction: str
+    command: str
+    lead: str = ""  # before what each experiment says of itself
+
+
+def collect(experiments, folder, *, seeds, quick):
+    """(experiment, headers, rows) of the experiments that have rows with these settings."""
+    found = []
+    for experiment in experiments:
+        wanted = seeds or (experiment.quick_seeds if quick else experiment.seeds)
+        read = [read_rows(folder, experiment, seed, experiment.settings(quick)) for seed in range(wanted)]
+        read = [part for part in read if part is not None]
+        if read:
+            headers, rows = zip(*read, strict=True)
+            found.append((experiment, list(headers), [row for part in rows for row in part]))
+    return found
+
+
+def _verdict(verdict):
+    style, mark = MARKS[verdict]
+    return tag("span", f"{mark} {verdict}", class_=f"verdict {style}")
+
+
+def _section(lead, experiment, headers, section):
+    seconds = sum(header["seconds"] for header in headers)
+    parts = [
+        tag("h2", experiment.title, id=experiment.name),
+        tag("p", tag("b", lead), experiment.paper),
+    ]
+    if section.claims:
+        claims = [[claim.text, _verdict(claim.verdict), claim.evidence] for claim in section.claims]
+        parts.append(table("Claims", ["claim", "verdict", "evidence"], claims))
+    parts += [table(t.caption, t.columns, t.rows) for t in section.tables]
+    parts += [picture(figure.draw(), figure.caption) for figure in section.figures]
+    versions = sorted({str(header["versions"]) for header in headers})
+    settings = (
+        f"seeds: {', '.join(str(h['seed']) for h in headers)}\n"
+        f"settings: {headers[0]['config']}\nversions: {' and '.join(versions)}\nseconds, all seeds: {seconds:.0f}"
+    )
+    parts.append(tag("details", tag("summary", "Settings, versions, time"), tag("pre", settings)))
+    return tag("section", *parts)
+
+
+def write_report(study, experiments, folder, *, seeds=None, quick=False):
+    """Write index.html and summary.md from the rows in a folder; returns the page's path and the verdict counts."""
+    found = collect(experiments, folder, seeds=seeds, quick=quick)
+    sections = [(experiment, headers, experiment.show(rows)) for experiment, headers, rows in found]
+    counts = Counter(claim.verdict for _, _, section in sections for claim in section.claims)
+    overview = [
+        [
+            tag("a", experiment.title, href=f"#{experiment.name}"),
+            len(headers),
+            *(sum(claim.verdict == verdict for claim in section.claims) for verdict in MARKS),
+        ]
+        for experiment, headers, section in sections
+    ]
+    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS)
+    mode = "A quick run: few seeds, so little is certain. " if quick else ""
+    body = [
+        tag("h1", study.title),
+        tag("p", mode + study.introduction),
+        tag("p", tag("b", f"Claims: {total}.")),
+        table("Experiments", ["experiment", "seeds", *MARKS], overview),
+        *(_section(study.lead, *parts) for parts in sections),
+    ]
+    path = folder / "index.html"
+    write_whole(path, page(study.title, [Raw(part) for part in body]))
+    write_whole(folder / "summary.md", summary(study, sections, total, quick))
+    return path, counts
+
+
+def _markdown_table(columns, rows):
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return [*lines, *("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)]
+
+
+def summary(study, sections, total, quick):
+    """The report's claims and tables as Markdown."""
+    names = " ".join(experiment.name for experiment, _, _ in sections)
+    command = f"{study.command} {names}" + (" --quick" if quick else "")
+    lines = [
+        f"# {study.title}",
+        "",
+        f"`{command}` wrote this file from its rows.",
+        "",
+        study.introduction,
+        "",
+        f"Claims: {total}.",
+        "",
+    ]
+    for experiment, headers, section in sections:
+        lines += [f"## {experiment.name}: {experiment.title}", "", f"{experiment.paper} Seeds: {len(headers)}.", ""]
+        if section.claims:
+            claims = [[claim.text, claim.verdict, claim.evidence] for claim in section.claims]
+            lines += [*_markdown_table(["claim", "verdict", "evidence"], claims), ""]
+        for part in section.tables:
+            lines += [part.caption, "", *_markdown_table(part.columns, part.rows), ""]
+    return "\n".join(lines)

@@ -1,0 +1,154 @@
+"""Rows on disk: one file a seed, whole or absent, with the settings and versions that made it.
+
+A run that was stopped goes on where it was: a seed whose file has the same settings is not repeated.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import pathlib
+import platform
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+
+from scorefield.data.files import write_whole
+
+PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu")
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NPROC": "1",  # the size of jax's pool of threads
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+def versions():
+    """Versions of what the numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"Expected plain values in a row, got {type(value).__name__}.")
+
+
+def rows_path(folder, experiment, seed, config):
+    """Where the rows of one seed lie; other settings than the experiment's own have a folder of their own."""
+    path = pathlib.Path(folder) / "rows" / experiment.name
+    if config != experiment.config:
+        path /= "with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
+    return path / f"seed-{seed:03d}.jsonl"
+
+
+def read_rows(folder, experiment, seed, config):
+    """The header and rows of a finished seed, or None where there are none of these settings."""
+    path = rows_path(folder, experiment, seed, config)
+    try:
+        header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        warnings.warn(f"{path} is no file of rows; the seed is run again.", stacklevel=2)
+        return None
+    same = header.get("config") == json.loads(json.dumps(config, default=_plain))
+    return (header, rows) if same and header.get("rows") == len(rows) else None
+
+
+def run_seed(experiment, seed, config, folder):
+    """Run one seed and write its rows; returns the header."""
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small classes and short budgets are part of the settings here
+        rows = [{"experiment": experiment.name, "seed": seed, **row} for row in experiment.run(seed, config)]
+    header = {
+        "experiment": experiment.name,
+        "seed": seed,
+        "config": config,
+        "rows": len(rows),
+        "seconds": round(time.perf_counter() - begin, 1),
+        "versions": versions(),
+        "machine": platform.machine(),
+    }
+    lines = [json.dumps(row, default=_plain) for row in (header, *rows)]
+    write_whole(rows_path(folder, experiment, seed, config), "\n".join(lines) + "\n")
+    return header
+
+
+def _attempt(experiment, seed, config, folder):
+    """None, or in one line why a seed failed: one that fails must not take the others with it."""
+    try:
+        run_seed(experiment, seed, config, folder)
+    except Exception as error:
+        return f"{experiment.name}, seed {seed}: {type(error).__name__}: {' '.join(str(error).split())}"
+    return None
+
+
+def run_all(tasks, folder, *, jobs=1, finished=None):
+    """Run (experiment, seed, config) tasks that have no rows yet; returns what failed, in words.
+
+    `finished` is called with every task in turn.
+    """
+    failures, waiting = [], []
+    for task in tasks:
+        experiment, seed, config = task
+        if read_rows(folder, experiment, seed, config) is None:
+            waiting.append(task)
+        elif finished:
+            finished(task)
+    for task, failure in _attempts(waiting, folder, jobs):
+        if failure:
+            failures.append(failure)
+        if finished:
+            finished(task)
+    return failures
+
+
+def _attempts(tasks, folder, jobs):
+    if jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield task, _attempt(*task, folder)
+        return
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
+        try:
+            waiting = {pool.submit(_attempt, *task, folder): task for task in tasks}
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise RuntimeError(
+                "Expected the processes of the run to live, got one that was killed, perhaps for want of memory; "
+                "finished seeds are kept: run it again, with fewer --jobs."
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _one_thread_each():
+    """Processes started inside use one thread: two that each want every core are eight times slower than one."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,114 @@
+"""Tables, paired differences and claims of experiments that compare arms over seeds."""
+
+import numpy as np
+
+from scorefield.evaluation.statistics import by_seed, estimate, paired, verdict_positive
+from scorefield.studies.engine.experiment import Claim, Figure, Table, of_kind
+
+METRICS = {
+    "recall": "recall",
+    "precision": "precision",
+    "f1": "F1",
+    "errors": "errors",
+    "average_precision": "average precision",
+    "roc_auc": "ROC AUC",
+    "brier": "Brier",
+}
+LOWER_IS_BETTER = {"errors", "brier"}
+
+
+def arms_of(rows, **match):
+    """The arms in the order in which they were run."""
+    return list(dict.fromkeys(row["arm"] for row in of_kind(rows, "arm", **match)))
+
+
+def scores_table(rows, caption, paper=None, **match):
+    """Every arm with its metrics, and the paper's recall, precision and F1 where it has the arm."""
+    paper, arms = paper or {}, of_kind(rows, "arm", **match)
+    table = []
+    for arm in arms_of(rows, **match):
+        printed = " / ".join(f"{value:.2f}" for value in paper[arm]) if arm in paper else ""
+        cells = [estimate(by_seed(arms, metric, arm=arm).values()) for metric in METRICS]
+        table.append([arm, printed, *cells])
+    return Table(caption, ["arm", "paper: recall / precision / F1", *METRICS.values()], table)
+
+
+def differences_table(rows, caption, arms, references, metrics=("recall", "f1", "average_precision", "brier"), **match):
+    """Paired differences of arms from references, seed by seed; a star marks an interval without zero."""
+    selected, table = of_kind(rows, "arm", **match), []
+    for arm in arms:
+        for reference in references:
+            cells = []
+            for metric in metrics:
+                gap = paired(selected, metric, {"arm": arm}, {"arm": reference})
+                star = " *" if gap.n > 1 and not gap.low <= 0 <= gap.high else ""
+                cells.append(gap.text("+") + star)
+            table.append([f"{arm} less {reference}", *cells])
+    return Table(caption, ["difference", *(METRICS[m] for m in metrics)], table)
+
+
+def superiority_claim(rows, text, metric, arm, reference, **match):
+    """The claim that one arm beats another in a metric, seed by seed."""
+    selected = of_kind(rows, "arm", **match)
+    first, second = {"arm": arm}, {"arm": reference}
+    gap = (
+        paired(selected, metric, second, first)
+        if metric in LOWER_IS_BETTER
+        else paired(selected, metric, first, second)
+    )
+    return Claim(text, verdict_positive(gap), f"paired gain in {METRICS[metric]}: {gap}")
+
+
+def confusion_figure(rows, caption, **match):
+    """Mean confusion matrices of all arms."""
+
+    def draw():
+        import matplotlib.pyplot as plt
+        from sklearn.metrics import ConfusionMatrixDisplay
+
+        arms = arms_of(rows, **match)
+        n_columns = 4
+        n_rows = -(-len(arms) // n_columns)
+        figure, axes = plt.subplots(n_rows, n_columns, figsize=(11, 2.5 * n_rows), layout="constrained", squeeze=False)
+        for ax in axes.flat[len(arms) :]:
+            ax.set_visible(False)
+        for ax, arm in zip(axes.flat, arms, strict=False):
+            own = of_kind(rows, "arm", arm=arm, **match)
+            matrix = np.mean([[[r["tn"], r["fp"]], [r["fn"], r["tp"]]] for r in own], axis=0)
+            shares = matrix / matrix.sum(axis=1, keepdims=True)
+            ConfusionMatrixDisplay(shares).plot(
+                ax=ax, include_values=False, colorbar=False, cmap="Blues", im_kw={"vmin": 0, "vmax": 1}
+            )
+            for (i, j), count in np.ndenumerate(matrix):
+                ax.text(
+                    j, i, f"{count:.1f}", ha="center", va="center", color="white" if shares[i, j] > 0.6 else "black"
+                )
+            ax.set_title(arm, fontsize=9)
+        return figure
+
+    return Figure("confusion", caption, draw)
+
+
+def samples_figure(rows, caption):
+    """Original and generated positives on the first two columns, one panel a sampler."""
+    from scorefield.display.displays import SamplesDisplay
+
+    def draw():
+        import matplotlib.pyplot as plt
+
+        (table,) = of_kind(rows, "table", seed=0)
+        panels = of_kind(rows, "generated", seed=0)
+        figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained", sharex=True, sharey=True)
+        for ax in axes.flat[len(panels) :]:
+            ax.set_visible(False)
+        low, high = np.quantile(table["positives"], [0.01, 0.99], axis=0)
+        for i, (ax, row) in enumerate(zip(axes.flat, panels, strict=False)):
+            ax.scatter(*np.transpose(table["negatives"]), s=3, color="0.8", label="negatives")
+            display = SamplesDisplay(table["positives"], row["rows"], table["names"])
+            display.plot(ax, size=8, legend=i == 0)
+            ax.set_title(row["arm"])
+        margin = 0.6 * (high - low)
+        axes[0, 0].set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
+        return figure
+
+    return Figure("samples", caption, draw)

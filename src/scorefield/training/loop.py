@@ -1,0 +1,332 @@
+"""One trainer for every field: minibatch Adam on a score-matching loss, compiled once for all fits of one architecture.
+
+Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. The compiled program sees batches of a fixed
+shape, never the table: neither the number of rows, the fold nor the number of steps reaches it (on an accelerator the
+number of models does).
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from scorefield._jax.errors import DivergedError
+from scorefield._jax.pytrees import compiled, stack, unstack
+from scorefield.training.minibatches import Part, Rows, Source, draw, joined
+
+CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
+AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
+GRADIENT_NORM = 10.0  # clipping bound; a well-posed loss of standardised columns stays an order below it
+MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below its Monte-Carlo error
+# Models that one program trains side by side. On a processor each of them takes its full time, also one that stopped
+# before its neighbours, so there the program is called for each in turn: `benchmarks/classes.py`.
+MODELS_PER_PROGRAM = {"cpu": 1}
+MODELS_ON_ACCELERATOR = 32
+# Adam only: decay would pull at the frozen parts of a model (a base Gaussian, noise levels), whose gradient is zero.
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
+
+
+class Progress(NamedTuple):
+    """What a callback sees after each chunk: one value a model."""
+
+    step: int
+    max_steps: int
+    loss: np.ndarray
+    held_out_loss: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A fitted model, its loss per chunk, its held-out loss per chunk, and the step that it was taken from."""
+
+    model: Any
+    loss: np.ndarray
+    held_out_loss: np.ndarray
+    steps: np.ndarray
+    best_step: int
+
+
+class _State(NamedTuple):
+    model: Any
+    average: Any
+    optimizer: Any
+    step: jax.Array
+
+
+@partial(compiled, static_argnames="n_models")
+def _chunk_keys(key: jax.Array, chunk: jax.Array, numbers: jax.Array, *, n_models: int) -> tuple[jax.Array, ...]:
+    """Keys of some models to draw a chunk's rows, to train on them and for the held-out loss, the same at every chunk.
+
+    They follow from one key and the model's number, or from a key of each model's own; the models beside it are no
+    part of either. Compiled, since an accelerator waits for what is not.
+    """
+
+    def of_models(key: jax.Array) -> jax.Array:
+        if key.ndim:
+            return jax.vmap(lambda own: jax.random.split(own, 1)[0])(key)[numbers]
+        return jax.random.split(key, n_models)[numbers]
+
+    def folded(number: jax.Array) -> jax.Array:
+        return jax.vmap(jax.random.fold_in, (0, None))(key, number) if key.ndim else jax.random.fold_in(key, number)
+
+    return of_models(folded(2 * chunk + 1)), of_models(folded(2 * chunk + 2)), of_models(key)
+
+
+def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
+    keys = jax.random.split(key, len(jax.tree.leaves(batch)[0]))
+    return jnp.mean(jax.vmap(lambda k, row: objective(model, k, row))(keys, batch))
+
+
+def _over_models(function: Callable, *stacked: Any) -> Any:
+    """vmap over models; a single one runs unbatched, where forward mode is several times faster."""
+    if len(jax.tree.leaves(stacked)[0]) > 1:
+        return jax.vmap(function)(*stacked)
+    return jax.tree.map(lambda leaf: leaf[None], function(*(unstack(tree, 0) for tree in stacked)))
+
+
+@compiled
+def _initial_state(models: Any) -> _State:
+    n_models = len(jax.tree.leaves(models)[0])
+    return _State(models, models, jax.vmap(OPTIMIZER.init)(models), jnp.zeros(n_models, jnp.int32))
+
+
+@compiled
+def _train_chunk(
+    keys: jax.Array, states: _State, batches: Any, objectives: Any, rates: jax.Array, max_steps: jax.Array
+) -> tuple[_State, jax.Array]:
+    """Advance every model by one chunk; returns the states and the losses (models, steps)."""
+
+    def one_model(key, state, batches, objective, rate):
+        def step(state, batch):
+            loss, gradient = jax.value_and_grad(_mean_loss)(
+                state.model, objective, jax.random.fold_in(key, state.step), batch
+            )
+            update, optimizer = OPTIMIZER.update(gradient, state.optimizer)
+            # Cosine decay to zero: the last chunks average away the gradient noise of a constant rate.
+            rate_now = rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(state.step / max_steps, 1.0)))
+            model = jax.tree.map(lambda p, u: p - rate_now * u, state.model, update)
+            # A plain mean over the first 1 / (1 - decay) steps, then exponential: no bias towards the initial weights.
+            decay = jnp.minimum(AVERAGE_DECAY, state.step / (state.step + 1.0))
+            average = jax.tree.map(lambda a, p: decay * a + (1 - decay) * p, state.average, model)
+            return _State(model, average, optimizer, state.step + 1), loss
+
+        return jax.lax.scan(step, state, batches)
+
+    return _over_models(one_model, keys, states, batches, objectives, rates)
+
+
+@compiled
+def _held_out_loss(keys: jax.Array, models: Any, objectives: Any, rows: Any, weights: jax.Array) -> jax.Array:
+    """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
+
+    def one_model(key, model, objective, rows, weights):
+        row_keys = jax.random.split(key, weights.shape[0])
+        losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
+        return jnp.sum(losses * weights) / jnp.sum(weights)
+
+    return _over_models(one_model, keys, models, objectives, rows, weights)
+
+
+@compiled
+def _keep(better: jax.Array, new: Any, old: Any) -> Any:
+    """Per model, `new` where it is better."""
+    return jax.tree.map(lambda a, b: jnp.where(better.reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
+
+
+def _check_settings(learning_rate: Any, batch_size: int, max_steps: int, fraction: float, patience: Any) -> None:
+    if not np.all(np.asarray(learning_rate) > 0):
+        raise ValueError(f"Expected learning_rate > 0, got {learning_rate}.")
+    if batch_size < 1 or max_steps < 1:
+        raise ValueError(f"Expected batch_size and max_steps >= 1, got {batch_size} and {max_steps}.")
+    if patience is not None and patience < 1:
+        raise ValueError(f"Expected patience >= 1 or None, got {patience}.")
+    if not 0 <= fraction < 1:
+        raise ValueError(f"Expected validation_fraction in [0, 1), got {fraction}.")
+
+
+def _check_counts(key: jax.Array, models: Sequence[Any], tables: Sequence[Any], *objectives: Any) -> None:
+    n = len(models)
+    if len(tables) not in (1, n) or not models:
+        raise ValueError(f"Expected as many models as tables, got {n} and {len(tables)}.")
+    if key.ndim and len(key) != n:
+        raise ValueError(f"Expected one key, or as many as models, got {len(key)} and {n}.")
+    for objective in objectives:
+        if isinstance(objective, list) and len(objective) != n:
+            raise ValueError(f"Expected as many objectives as models, got {len(objective)} and {n}.")
+
+
+class _Lanes(NamedTuple):
+    """What the compiled programs see of models in training: leaves (models, ...)."""
+
+    state: _State
+    objective: Any
+    held_out_objective: Any
+    rate: Any
+
+
+class _Chunk(NamedTuple):
+    """A chunk that the device was asked for."""
+
+    average: Any
+    losses: jax.Array
+    held_out_loss: jax.Array
+
+
+class _Block:
+    """Models that train side by side in one program, by number, and the best of each so far."""
+
+    def __init__(self, numbers: np.ndarray, models: Any, lanes: _Lanes):
+        self.numbers, self.best, self.lanes = numbers, models, lanes
+
+    def launch(self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, max_steps: int) -> _Chunk:
+        """Ask for the next chunk; the device may still be at work on the one before."""
+        lanes, batches = self.lanes, draw(keys[0], rows, CHUNK_STEPS, batch_size)
+        state, losses = _train_chunk(keys[1], lanes.state, batches, lanes.objective, lanes.rate, np.float32(max_steps))
+        held = _held_out_loss(keys[2], state.average, lanes.held_out_objective, rows.held_out, rows.weights)
+        self.lanes = lanes._replace(state=state)
+        return _Chunk(state.average, losses, held)
+
+
+def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objectives: Sequence[Any], rates: Any) -> list:
+    size = MODELS_PER_PROGRAM.get(jax.default_backend(), MODELS_ON_ACCELERATOR)
+    blocks = []
+    for start in range(0, len(models), size):
+        own = slice(start, start + size)
+        stacked = [stack(trees[own]) for trees in (list(models), objectives, held_out_objectives)]
+        state = _initial_state(stacked[0])
+        lanes = jax.device_put(_Lanes(state, stacked[1], stacked[2], rates[own]))
+        blocks.append(_Block(np.arange(len(models))[own], state.average, lanes))
+    return blocks
+
+
+class _Record:
+    """What is known of each model: its losses, its best chunk, and whether it is still in training."""
+
+    def __init__(self, n_models: int, patience: int | None):
+        self.to_the_end, self.patience = patience is None, np.inf if patience is None else patience
+        self.best_loss, self.best_step = np.full(n_models, np.inf), np.zeros(n_models, int)
+        self.stale, self.n_chunks = np.zeros(n_models, int), np.zeros(n_models, int)
+        self.loss, self.held_out_loss = np.zeros((2, n_models), np.float32)
+        self.history: list[tuple[int, np.ndarray, np.ndarray]] = []
+
+    def active(self, block: _Block) -> np.ndarray:
+        return self.stale[block.numbers] < self.patience
+
+    def goes_on(self, block: _Block) -> bool:
+        """Whether a model of the block trains after the chunk under way, however that ends."""
+        return bool((self.stale[block.numbers] + 1 < self.patience).any())
+
+    def judge(self, block: _Block, chunk: _Chunk, step: int) -> None:
+        """Wait for a chunk that ends at `step`, note its losses and keep what is better."""
+        active, held = self.active(block), np.asarray(chunk.held_out_loss)
+        at, losses = block.numbers[active], np.asarray(chunk.losses)[active]
+        if not np.isfinite(losses).all():
+            _raise_diverged(losses, at, step - CHUNK_STEPS)
+        gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
+        better = active & (gain | self.to_the_end)
+        block.best = _keep(better, chunk.average, block.best)
+        self.best_loss[block.numbers[better]], self.best_step[block.numbers[better]] = held[better], step
+        self.stale[at] = np.where(better[active], 0, self.stale[at] + 1)
+        self.n_chunks[at] += 1
+        self.loss[at], self.held_out_loss[at] = losses.mean(axis=1), held[active]
+
+    def close(self, step: int) -> None:
+        """End a chunk of all blocks; a model that has stopped keeps its last losses."""
+        self.history.append((step, self.loss.copy(), self.held_out_loss.copy()))
+
+    def trained(self, blocks: Sequence[_Block]) -> list[Trained]:
+        steps, loss, held = (np.array(column) for column in zip(*self.history, strict=True))
+        results = []
+        for block in blocks:
+            best = jax.tree.map(np.asarray, block.best)
+            for place, m in enumerate(block.numbers):
+                n = self.n_chunks[m]
+                model = unstack(best, place)
+                results.append(Trained(model, loss[:n, m], held[:n, m], steps[:n], int(self.best_step[m])))
+        return results
+
+
+def _raise_diverged(losses: np.ndarray, models: np.ndarray, step: int) -> None:
+    place, offset = np.argwhere(~np.isfinite(losses))[0]
+    if step + offset == 0:
+        cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
+    else:
+        cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
+    message = f"Expected a finite loss, got {losses[place, offset]} at step {step + offset}, {cause}."
+    raise DivergedError(message, int(models[place]))
+
+
+def train_many(
+    key: jax.Array,
+    models: Sequence[Any],
+    tables: Sequence[Any],
+    objective: Any,
+    *,
+    learning_rate: float | Sequence[float] = 3e-3,
+    batch_size: int = 128,
+    max_steps: int = 3000,
+    validation_fraction: float = 0.2,
+    parts: Sequence[Part] | None = None,
+    held_out_objective: Any = None,
+    patience: int | None = 10,
+    callback: Callable[[Progress], bool | None] | None = None,
+    refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None = None,
+) -> list[Trained]:
+    """Train models of one structure (classes, folds, seeds, learning rates), as many side by side as the device likes.
+
+    A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
+    may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
+    model draws what it would draw alone. `patience` counts chunks without a better held-out loss; None trains to the
+    end and returns the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the
+    place of a split by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
+    `refill` gives new tables and parts to train on before every chunk but the first, for data larger than memory; it
+    needs `parts`, whose held-out rows stay.
+    """
+    _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
+    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
+        key = jax.random.wrap_key_data(key)
+    _check_counts(key, models, tables, objective, held_out_objective)
+    if refill and parts is None:
+        raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
+    n_models, n_chunks = len(models), -(-max_steps // CHUNK_STEPS)
+    source = Source(key, tables, parts, validation_fraction, n_models, refill)
+    objectives, held_out_objectives = (
+        each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
+    )
+    rates = np.broadcast_to(np.asarray(learning_rate, np.float32), (n_models,))
+    blocks = _blocks(models, objectives, held_out_objectives, rates)
+    record = _Record(n_models, patience)
+
+    def launch(block: _Block, chunk: int) -> _Chunk:
+        keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
+        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, max_steps)
+
+    under_way = {block: launch(block, 0) for block in blocks}
+    for chunk in range(n_chunks):
+        # What must follow whatever this chunk's losses are is asked for before they are known: no device stands still.
+        last = chunk + 1 == n_chunks
+        ahead = {block: launch(block, chunk + 1) for block in under_way if record.goes_on(block) and not last}
+        for block, asked in under_way.items():
+            record.judge(block, asked, (chunk + 1) * CHUNK_STEPS)
+        record.close((chunk + 1) * CHUNK_STEPS)
+        step, loss, held_loss = record.history[-1]
+        stop = callback(Progress(step, max_steps, loss, held_loss)) if callback else None
+        going = [block for block in under_way if record.active(block).any()]
+        if stop or last or not going:
+            break
+        under_way = {block: ahead.get(block) or launch(block, chunk + 1) for block in going}
+    return record.trained(blocks)
+
+
+def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
+    """Train one model; see `train_many` for the options. `held_out` is another table, to stop by."""
+    parts = None
+    if held_out is not None:
+        table, part = joined(table, held_out)
+        parts = [part]
+    return train_many(key, [model], [table], objective, parts=parts, **options)[0]

@@ -1,0 +1,173 @@
+"""Score-matching losses of one point, and the Fisher divergence against a known truth.
+
+Exact: Eq:score_matching_2b (with its first line corrected). Sliced: Eq:score_matching_3b. Denoising: Vincent (2011).
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.batching import as_rows, bucket, map_rows, pad_rows, rows_per_call
+from scorefield._jax.pytrees import Method, compiled, pytree, static
+from scorefield.fields.base import Field
+from scorefield.fields.diffusion import DiffusionField
+from scorefield.fields.joint import JointEnergies
+from scorefield.fields.neural import EnergyField
+
+
+def default_noise(n: int, d: int) -> float:
+    """A quarter of Scott's bandwidth n^(-1/(d+4)), for columns of unit variance.
+
+    Enough to keep a network from the single rows, little enough to leave the density: `benchmarks/density_truth.py`.
+    """
+    return 0.25 * n ** (-1 / (d + 4))
+
+
+@pytree
+class Exact:
+    """1/2 |s|^2 + div s."""
+
+    def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
+        score, divergence = field.value_and_divergence(x)
+        return 0.5 * score @ score + divergence
+
+
+@pytree
+class NoisyRows:
+    """Another objective at rows with N(0, sigma^2 I) added: matches the data's density smoothed by that much."""
+
+    objective: Any
+    sigma: float
+
+    def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
+        key_noise, key_rest = jax.random.split(key)
+        return self.objective(field, key_rest, x + self.sigma * jax.random.normal(key_noise, x.shape))
+
+
+@pytree
+class Sliced:
+    """1/2 (v's)^2 + v' (grad s) v averaged over random v; for Rademacher v the first term is |s|^2 / 2 itself."""
+
+    n_projections: int = static(default=1)
+    projection: str = static(default="rademacher")
+
+    def __post_init__(self) -> None:
+        if self.n_projections < 1:
+            raise ValueError(f"Expected n_projections >= 1, got {self.n_projections}.")
+        if self.projection not in ("rademacher", "gaussian"):
+            raise ValueError(f"Expected projection 'rademacher' or 'gaussian', got {self.projection!r}.")
+
+    def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
+        draw = jax.random.rademacher if self.projection == "rademacher" else jax.random.normal
+        directions = draw(key, (self.n_projections, x.shape[-1])).astype(x.dtype)
+        score, tangent = jax.linearize(field, x)
+        curvature = jnp.mean(jax.vmap(lambda v: v @ tangent(v))(directions))
+        # The expectation of (v's)^2 over v is |s|^2 for both kinds; taking it exactly only lowers the variance.
+        return 0.5 * score @ score + curvature
+
+
+@pytree
+class Denoising:
+    """sigma^2/2 |s(x + sigma z) + z/sigma|^2, averaged over z and -z to cancel the 1/sigma part of its variance."""
+
+    sigma: float = 0.1
+
+    def __call__(self, field: Field, key: jax.Array, x: jax.Array) -> jax.Array:
+        z = jax.random.normal(key, x.shape)
+        residuals = jnp.stack([self.sigma * field(x + sign * self.sigma * z) + sign * z for sign in (1.0, -1.0)])
+        return 0.25 * jnp.sum(residuals**2)
+
+
+@pytree
+class ContrastiveDenoising:
+    """Denoising of an `EnergyField`, plus `contrast` times the logistic loss of noisy rows against draws of its base.
+
+    A score says nothing of the masses of modes that lie apart. The contrast does: its optimum is
+    log_ratio = log p - log base, constant included: the energy comes out normalised (Gutmann & Hyvarinen 2010).
+    """
+
+    sigma: float = 0.1
+    contrast: float = 1.0
+
+    def __call__(self, field: EnergyField, key: jax.Array, x: jax.Array) -> jax.Array:
+        key_noise, key_base = jax.random.split(key)
+        base, z = jax.lax.stop_gradient(field.base), jax.random.normal(key_noise, x.shape)
+        noisy, mirrored, other = x + self.sigma * z, x - self.sigma * z, base.sample(key_base, 1)[0]
+        ratio, slope = jax.value_and_grad(field.log_ratio)(noisy)  # one pass serves both terms
+        residuals = jnp.stack([self.sigma * (base(noisy) + slope) + z, self.sigma * field(mirrored) - z])
+        labels = jax.nn.softplus(-ratio) + jax.nn.softplus(field.log_ratio(other))
+        return 0.25 * jnp.sum(residuals**2) + self.contrast * labels
+
+
+@pytree
+class MultilevelDenoising:
+    """Denoising over the levels of a `DiffusionField`, log-uniform, in the unit scale of its network's outputs."""
+
+    def __call__(self, field: DiffusionField, key: jax.Array, x: jax.Array) -> jax.Array:
+        key_level, key_z = jax.random.split(key)
+        low, high = jnp.log(field.sigma_min), jnp.log(field.sigma_max)
+        sigma = jax.lax.stop_gradient(jnp.exp(jax.random.uniform(key_level, (), minval=low, maxval=high)))
+        z = jax.random.normal(key_z, x.shape)
+        y, inputs, features, scale = field.inputs(x + sigma * z, sigma)
+        target = (y / (field.variances + sigma**2) - (z @ field.axes) / sigma) / scale
+        residual = field.network(jnp.concatenate([inputs, features])) - jax.lax.stop_gradient(target)
+        return 0.5 * jnp.sum(residual**2)
+
+
+@compiled
+def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.Array:
+    keys = jax.random.split(key, len(rows))
+    return jax.vmap(lambda k, x: objective(field, k, x))(keys, rows)
+
+
+def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
+    """Mean of an objective over a table, each row with a key of its own."""
+    table = as_rows(rows, minimum=1)
+    size = min(rows_per_call(), bucket(len(table)))
+    losses = []
+    for start in range(0, len(table), size):
+        block = table[start : start + size]
+        values = _losses(jax.random.fold_in(key, start), field, objective, pad_rows(block, size))
+        losses.append(np.asarray(values)[: len(block)])
+    return float(np.concatenate(losses).mean(dtype=np.float64))
+
+
+def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
+    """1/2 E |s(x) - s_true(x)|^2 over rows of the truth (Eq:score_matching_1)."""
+    table = as_rows(rows, minimum=1)
+    difference = map_rows(Method(field, "__call__"), table) - map_rows(Method(truth, "__call__"), table)
+    return float(0.5 * np.mean(np.sum(difference**2, axis=1)))
+
+
+@pytree
+class JointLoss:
+    """Denoising of the row's own class, weighted so that rare classes count too, plus the label's cross-entropy.
+
+    Rows are (x, y). Denoising is a mean over columns, so that its weight against the labels is the same for narrow
+    and wide tables. The label is read at the row itself: noise would blur the steps that tell classes apart.
+    Without the label term (label_weight 0) it is the purely generative loss.
+    """
+
+    sigma: float
+    label_weight: float
+    class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
+
+    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
+        x, label = row
+        z = jax.random.normal(key, x.shape)
+        base = jax.lax.stop_gradient(model.base)
+        logits, pull = jax.vjp(model.logits, x + self.sigma * z)
+        score = base(x + self.sigma * z) + pull(jax.nn.one_hot(label, len(logits)))[0]
+        denoising = 0.5 * jnp.mean((self.sigma * score + z) ** 2)
+        return self.class_weights[label] * denoising + self.label_weight * LabelLoss()(model, key, row)
+
+
+@pytree
+class LabelLoss:
+    """Cross-entropy of the label under the softmax of the energies."""
+
+    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
+        x, label = row
+        return -jax.nn.log_softmax(model.logits(x))[label]

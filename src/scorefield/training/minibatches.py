@@ -1,0 +1,168 @@
+"""Rows for the trainer: tables that are checked, split and put on the device once, and batches drawn from them.
+
+Shapes are padded to a few sizes, so that neither the number of rows nor the fold reaches a compiled program.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from scorefield._jax.batching import as_rows, bucket, pad_rows
+from scorefield._jax.pytrees import compiled, take
+from scorefield._jax.random import Stream, host_rng
+
+HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
+
+
+class Part(NamedTuple):
+    """Rows of a table, by number, that one model trains on, and those that stop it."""
+
+    kept: np.ndarray
+    held: np.ndarray
+
+
+class Rows(NamedTuple):
+    """The rows of several models on the device; all leaves but the pool's have a leading axis of models."""
+
+    pool: Any  # leaves (bucket, ...): the rows of all models, each once
+    index: Any  # (models, bucket) rows of the pool that a model is trained on
+    lengths: Any  # (models,) how many of them are no padding
+    held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
+    weights: Any  # (models, HELD_OUT_POINTS)
+
+    def of(self, models: np.ndarray) -> "Rows":
+        """The rows of some of the models."""
+        return Rows(self.pool, *take(self[1:], models))
+
+
+@partial(compiled, static_argnames=("n_steps", "batch_size"))
+def _draw_places(keys: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
+    """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
+    return jax.vmap(lambda key, n: jax.random.randint(key, (n_steps, batch_size), 0, n))(keys, n_rows)
+
+
+@compiled
+def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
+    """Rows of the pool at each model's places: leaves (models, steps, batch, ...). Cheap to compile for a new size."""
+    chosen = jax.vmap(lambda own, at: own[at])(index, places)
+    return jax.tree.map(lambda leaf: leaf[chosen], pool)
+
+
+def draw(keys: jax.Array, rows: Rows, n_steps: int, batch_size: int) -> Any:
+    """Batches of rows to train on: leaves (models, steps, batch, ...)."""
+    places = _draw_places(keys, rows.lengths, n_steps=n_steps, batch_size=batch_size)
+    return _gather(rows.pool, rows.index, places)
+
+
+def _fixed_block(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """HELD_OUT_POINTS of the row numbers, and weights that count every distinct one once."""
+    places = np.resize(rng.permutation(len(rows)), HELD_OUT_POINTS)
+    weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
+    return rows[places], weights.astype(np.float32)
+
+
+def _check_table(table: Any, minimum: int = 2) -> Any:
+    """The first leaf is validated as rows; others (labels) only have to be as long."""
+    leaves, structure = jax.tree.flatten(table)
+    checked = [as_rows(leaves[0], minimum=minimum), *(np.asarray(leaf) for leaf in leaves[1:])]
+    if len({len(leaf) for leaf in checked}) != 1:
+        raise ValueError("Expected arrays of one length in a table, got several lengths.")
+    return jax.tree.unflatten(structure, checked)
+
+
+def _split(rng: np.random.Generator, n: int, fraction: float) -> Part:
+    """Row numbers below n, shuffled, with a `fraction` of them held out, at least one on each side."""
+    order = rng.permutation(n)
+    if not fraction:
+        return Part(order, order)
+    n_held_out = min(max(1, round(fraction * n)), n - 1)
+    return Part(order[n_held_out:], order[:n_held_out])
+
+
+def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
+    """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
+    part = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
+    return jax.tree.map(lambda leaf: leaf[part.kept], table), jax.tree.map(lambda leaf: leaf[part.held], table)
+
+
+def joined(table: Any, held_out: Any) -> tuple[Any, Part]:
+    """A table to train on and one to stop by as one table."""
+    n, n_held = (len(jax.tree.leaves(part)[0]) for part in (table, held_out))
+    whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), table, held_out)
+    return whole, Part(np.arange(n), np.arange(n, n + n_held))
+
+
+def _model_rng(key: jax.Array, stream: Stream, model: int) -> np.random.Generator:
+    """A generator for each model: what it draws does not depend on its neighbours."""
+    return host_rng(key[model], stream, 0) if key.ndim else host_rng(key, stream, model)
+
+
+def prepare(
+    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, numbers: np.ndarray
+) -> Rows:
+    """Validate tables (one for all models, or one each), hold rows out, pad, and send everything to the device.
+
+    `numbers` are those that the models have in the whole run, which their random draws follow from.
+    """
+    checked = [_check_table(table) for table in tables]
+    sizes = [len(jax.tree.leaves(table)[0]) for table in checked]
+    starts = np.cumsum([0, *sizes[:-1]])
+    if len(tables) == 1:
+        sizes, starts = sizes * len(numbers), np.zeros(len(numbers), int)
+    if parts is None:
+        parts = [
+            _split(_model_rng(key, Stream.HELD_OUT_ROWS, m), n, fraction) for m, n in zip(numbers, sizes, strict=True)
+        ]
+    pool = jax.tree.map(lambda *leaves: np.concatenate(leaves) if len(leaves) > 1 else leaves[0], *checked)
+    lengths = [len(part.kept) for part in parts]
+    size = bucket(max(lengths))
+    index = np.stack([pad_rows(part.kept + start, size) for part, start in zip(parts, starts, strict=True)])
+    blocks = [
+        _fixed_block(_model_rng(key, Stream.HELD_OUT_BLOCK, m), part.held + start)
+        for m, part, start in zip(numbers, parts, starts, strict=True)
+    ]
+    held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
+    pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
+    weights = np.stack([weight for _, weight in blocks])
+    return jax.device_put(Rows(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
+
+
+class Source:
+    """The rows that the next chunk of some models is drawn from; a table that serves all models is on the device once.
+
+    `refill` gives new tables and parts for every chunk but the first.
+    """
+
+    def __init__(
+        self, key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int,
+        refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None,
+    ):  # fmt: skip
+        self.key, self.tables, self.parts, self.fraction, self.refill = key, tables, parts, fraction, refill
+        self.everyone, self.chunk = np.arange(n_models), 0
+        self.shared: Rows | None = None
+        self.known: dict[tuple, Rows] = {}
+        self.held_out: dict[tuple, tuple[Any, Any]] = {}
+
+    def rows_for(self, numbers: np.ndarray, chunk: int) -> Rows:
+        """Rows of the models with these numbers."""
+        if self.refill and chunk > self.chunk:  # once, for the first models that come to this chunk
+            self.tables, self.parts = self.refill()
+            self.chunk, self.shared, self.known = chunk, None, {}
+        who = tuple(numbers.tolist())
+        if who not in self.known:
+            rows = self._prepared(numbers)
+            # What was held out first stays so: chunks are compared on the same rows.
+            held_out, weights = self.held_out.setdefault(who, (rows.held_out, rows.weights))
+            self.known[who] = rows._replace(held_out=held_out, weights=weights)
+        return self.known[who]
+
+    def _prepared(self, numbers: np.ndarray) -> Rows:
+        if len(self.tables) > 1:
+            parts = self.parts and [self.parts[m] for m in numbers]
+            return prepare(self.key, [self.tables[m] for m in numbers], parts, self.fraction, numbers)
+        if self.shared is None:
+            self.shared = prepare(self.key, self.tables, self.parts, self.fraction, self.everyone)
+        return self.shared if len(numbers) == len(self.everyone) else self.shared.of(numbers)

@@ -1,0 +1,85 @@
+"""Several fits at once: models of one shape, whoever asks for them, are trained in one program."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.errors import DivergedError
+from scorefield.training.loop import Trained, train_many
+from scorefield.training.minibatches import joined
+
+
+class Task(NamedTuple):
+    """One model to train; `held_out` is another table, to stop by, and the options are those of `train_many`."""
+
+    key: jax.Array
+    model: Any
+    table: Any
+    objective: Any
+    held_out: Any
+    options: dict[str, Any]
+
+    def shape(self) -> tuple:
+        """What tasks of one program have in common."""
+        leaves, structure = jax.tree.flatten((self.model, self.objective))
+        columns = [np.shape(leaf)[1:] for leaf in jax.tree.leaves(self.table)]
+        shared = [item for item in self.options.items() if item[0] not in ("learning_rate", "callback")]
+        sizes = [np.shape(leaf) for leaf in leaves]
+        given = self.held_out is None, "learning_rate" in self.options
+        return structure, tuple(sizes), tuple(columns), given, tuple(sorted(shared))
+
+
+def train_together(tasks: Sequence[Task]) -> list[Trained]:
+    """Train the models of all tasks, those of one shape in one program; each draws what it would draw alone.
+
+    Of the callbacks of tasks that share a program the first is called, with the losses of all. Of an error,
+    `DivergedError.model` is the task's number.
+    """
+    groups: dict[tuple, list[int]] = {}
+    for number, task in enumerate(tasks):
+        groups.setdefault(task.shape(), []).append(number)
+    results: dict[int, Trained] = {}
+    for numbers in groups.values():
+        own = [tasks[number] for number in numbers]
+        tables, parts = [task.table for task in own], None
+        if own[0].held_out is not None:
+            both = [joined(task.table, task.held_out) for task in own]
+            tables, parts = [table for table, _ in both], [part for _, part in both]
+        options = dict(own[0].options)
+        if "learning_rate" in options:
+            options["learning_rate"] = [task.options["learning_rate"] for task in own]
+        callbacks = [task.options["callback"] for task in own if task.options.get("callback")]
+        options["callback"] = callbacks[0] if callbacks else None
+        keys = jnp.stack([task.key for task in own])
+        try:
+            models, objectives = [task.model for task in own], [task.objective for task in own]
+            fits = train_many(keys, models, tables, objectives, parts=parts, **options)
+        except DivergedError as error:
+            error.model = numbers[error.model]
+            raise
+        results.update(zip(numbers, fits, strict=True))
+    return [results[number] for number in range(len(tasks))]
+
+
+def run_together(fits: Sequence[Generator[Task, Trained, Any]]) -> None:
+    """Run generators that ask for training by yielding tasks: what all of them wait for is trained at once.
+
+    A generator is told of its own model's divergence, so that it can say more of it; the run ends in any case.
+    """
+    waiting = {number: task for number, fit in enumerate(fits) if (task := next(fit, None))}
+    while waiting:
+        numbers = list(waiting)
+        try:
+            results = train_together([waiting[number] for number in numbers])
+        except DivergedError as error:
+            with contextlib.suppress(StopIteration):
+                fits[numbers[error.model]].throw(error)
+            raise
+        waiting = {}
+        for number, result in zip(numbers, results, strict=True):
+            with contextlib.suppress(StopIteration):
+                waiting[number] = fits[number].send(result)

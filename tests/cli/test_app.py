@@ -1,0 +1,406 @@
+"""The command line, end to end on real files: what works, what is refused in one line, what a kill leaves behind."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from scorefield.cli.app import app, main
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], [150, 30])
+    return pd.DataFrame(
+        {
+            "amount": np.where(y == "yes", 3.0, 0.0) + rng.normal(size=180),
+            "count": rng.poisson(4, size=180) + 2 * (y == "yes"),
+            "country": rng.choice(["de", "f,r", 'g"b'], size=180),
+            "fraud": y,
+            "hour": rng.integers(0, 24, size=180),
+        }
+    )
+
+
+def run(monkeypatch, capsys, *arguments):
+    """Exit code, standard output and standard error of the command as installed."""
+    monkeypatch.setattr(sys, "argv", ["scorefield", *map(str, arguments)])
+    try:
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("source", "output"), [("a.csv", "b.csv.gz"), ("a.csv.gz", "b.parquet"), ("a.parquet", "b.csv")]
+)
+def test_resample_balances_and_keeps_the_columns(tmp_path, frame, monkeypatch, capsys, source, output):
+    if source.endswith("parquet"):
+        frame.to_parquet(tmp_path / source)
+    else:
+        frame.to_csv(tmp_path / source, index=False)
+    options = ("--target", "fraud", "-o", tmp_path / output, "--model", "gaussian", "--mark", "--seed", "3")
+    code, out, err = run(monkeypatch, capsys, "resample", tmp_path / source, *options)
+    assert (code, err) == (0, "")
+    assert "fraud=yes: 30 rows before, 150 after" in out
+    found = pd.read_parquet(tmp_path / output) if output.endswith("parquet") else pd.read_csv(tmp_path / output)
+    assert list(found.columns) == [*frame.columns, "is_synthetic"]
+    assert found["fraud"].value_counts().to_dict() == {"no": 150, "yes": 150}
+    assert found["is_synthetic"].sum() == 120
+    assert found["count"].dtype.kind == "i"
+    assert set(found["country"]) == set(frame["country"])
+    pd.testing.assert_frame_equal(
+        found.loc[~found["is_synthetic"], ["amount", "count"]].reset_index(drop=True), frame[["amount", "count"]]
+    )
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_and_a_mark_at_the_start(tmp_path, frame, monkeypatch, capsys, separator):
+    frame.to_csv(tmp_path / "a.csv", index=False, sep=separator, encoding="utf-8-sig")
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian", "-q")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options) == (0, "", "")
+    assert list(pd.read_csv(tmp_path / "b.csv").columns) == list(frame.columns)
+
+
+def test_strategy_and_chain_reach_the_sampler(tmp_path, frame, monkeypatch, capsys):
+    three = frame.assign(fraud=np.repeat([0, 1, 2], [120, 40, 20]))
+    three.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian", "--strategy", "1=60,2=25",
+               "--step-size", "0.01", "--chain-length", "20", "--discard", "0.5")  # fmt: skip
+    code, out, _ = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    assert code == 0
+    assert pd.read_csv(tmp_path / "b.csv")["fraud"].value_counts().to_dict() == {0: 120, 1: 60, 2: 25}
+    assert "fraud=2: 20 rows before, 25 after" in out
+
+
+def test_a_thousand_columns(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.normal(size=(60, 1000)).round(3), columns=[f"c{i}" for i in range(1000)])
+    wide.assign(y=[1] * 12 + [0] * 48).to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "y", "-o", tmp_path / "b.parquet", "--model", "gaussian")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    assert pd.read_parquet(tmp_path / "b.parquet").shape == (96, 1001)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory, frame):
+    folder = tmp_path_factory.mktemp("fitted")
+    numbers = frame.drop(columns="country")
+    numbers.to_csv(folder / "data.csv", index=False)
+    result = RUNNER.invoke(app, ["fit", str(folder / "data.csv"), "--target", "fraud", "-o", str(folder / "m.skops")])
+    assert result.exit_code == 0, result.output
+    assert "learned 2 classes from 180 rows of 3 columns" in result.output
+    return folder, numbers
+
+
+def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatch, capsys):
+    from scorefield.data import files
+    from scorefield.estimators.model_files import load_model
+
+    folder, numbers = fitted
+    monkeypatch.setattr(files.read_parts, "__defaults__", (50,))
+    code, out, _ = run(
+        monkeypatch, capsys, "predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "s.csv"
+    )
+    assert (code, out.splitlines()[0]) == (0, "scored 180 rows")
+    found = pd.read_csv(tmp_path / "s.csv")
+    stored = load_model(folder / "m.skops")
+    model = stored["model"]
+    assert stored["target"] == "fraud"
+    X = numbers[["amount", "count", "hour"]].astype(float)
+    np.testing.assert_allclose(found[["probability_no", "probability_yes"]], model.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(found["log_density"], model.score_samples(X), atol=1e-4)
+    assert (found["predicted_fraud"] == model.predict(X)).all()
+    assert np.mean(found["predicted_fraud"] == numbers["fraud"]) > 0.9
+
+
+def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
+    folder, _ = fitted
+    options = ("--label", "yes", "-n", "40", "-o", tmp_path / "r.csv")
+    assert run(monkeypatch, capsys, "sample", folder / "m.skops", *options)[0] == 0
+    rows = pd.read_csv(tmp_path / "r.csv")
+    assert list(rows.columns) == ["amount", "count", "fraud", "hour"]
+    assert rows["hour"].dtype.kind == "i"
+    assert len(rows) == 40
+    assert set(rows["fraud"]) == {"yes"}
+    assert abs(rows["amount"].mean() - 3) < 1
+    code, out, _ = run(monkeypatch, capsys, "info", folder / "m.skops")
+    assert code == 0
+    assert "classes: no (0.8333), yes (0.1667)" in out
+    assert "columns: 3: amount, count, hour" in out
+
+
+def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    real, good = (
+        pd.DataFrame(rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], size=400), columns=["a", "b"])
+        for _ in range(2)
+    )
+    real["c"] = good["c"] = ["x", "y"] * 200
+    bad = pd.DataFrame(rng.normal([1, 0], 1, size=(400, 2)), columns=["a", "b"]).assign(c="x")
+    for name, table in (
+        ("real", real),
+        ("good", good),
+        ("bad", bad),
+        ("copy", real.sample(400, replace=True, random_state=0)),
+    ):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    says = {
+        name: run(monkeypatch, capsys, "quality", tmp_path / "real.csv", tmp_path / f"{name}.csv",
+                  "--html", tmp_path / f"{name}.html")[1]
+        for name in ("good", "bad", "copy")
+    }  # fmt: skip
+    assert "cannot tell" in says["good"]
+    assert "not suspiciously close" in says["good"]
+    assert "tells generated from real rows" in says["bad"] or "tells some" in says["bad"]
+    assert "100.0% of the generated rows are copies" in says["copy"]
+    assert "lie suspiciously close" in says["copy"]
+    assert "<img" in (tmp_path / "bad.html").read_text()
+
+
+BAD_FILES = {
+    "empty.csv": (b"", "got an empty file"),
+    "blank.csv": (b"\n\n", "Expected a header"),
+    "header.csv": (b"a,fraud\n", "a header alone"),
+    "twice.csv": (b"a,a,fraud\n1,2,0\n3,4,1\n", "'a' more than once"),
+    "latin.csv": ("name,fraud\nJosé,0\nx,1\n".encode("latin-1"), "UTF-8"),
+    "ragged.csv": (b"a,fraud\n1,0\n2,1,5,6\n", "Expected"),
+    "longer.csv": (b"a,b,fraud\n1,2,0,9\n3,4,1,9\n", "Expected a table"),
+    "comma.csv": (b"a;fraud\n" + b"13,75;0\n0,99;1\n" * 20, "decimal point"),
+    "dates.csv": (b"when,fraud\n" + b"2020-01-02,0\n2021-05-06,1\n" * 20, "got dates such as '2020-01-02'"),
+    "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "different texts"),
+    "missing.csv": (b"a,fraud\n" + b"1,0\n,1\n" * 20, "Expected"),
+    "nolabel.csv": (b"a,fraud\n" + b"1,0\n2,\n" * 20, "20 missing"),
+    "one.csv": (b"a,fraud\n" + b"1,0\n2,0\n" * 20, "two classes"),
+    "fraction.csv": (b"a,fraud\n1,0.5\n2,0.25\n", "got fractions"),
+    "alone.csv": (b"fraud\n0\n1\n", "columns beside the target"),
+    "notarget.csv": (b"a,b\n0,1\n1,0\n", "got 'fraud'"),
+    "damaged.parquet": (b"PAR1 but no more", "Expected a Parquet file"),
+    "damaged.csv.gz": (b"\x1f\x8bnot really", "Expected"),
+    "table.xlsx": (b"PK", "ends in .csv, .csv.gz, .parquet"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+@pytest.mark.parametrize("command", ["resample", "fit"])
+def test_bad_input_is_refused_in_one_line_and_leaves_nothing(tmp_path, monkeypatch, capsys, name, command):
+    content, message = BAD_FILES[name]
+    (tmp_path / name).write_bytes(content)
+    output = tmp_path / ("out.csv" if command == "resample" else "out.skops")
+    code, out, err = run(monkeypatch, capsys, command, tmp_path / name, "--target", "fraud", "-o", output)
+    assert code == 1
+    assert out == ""
+    assert err.startswith("error: ")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_paths_that_cannot_be(tmp_path, frame, monkeypatch, capsys):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "old.csv").write_text("old")
+    cases = {
+        (tmp_path, tmp_path / "b.csv"): "got the folder",
+        (tmp_path / "no.csv", tmp_path / "b.csv"): "does not exist",
+        (tmp_path / "a.csv", tmp_path / "old.csv"): "--force",
+        (tmp_path / "a.csv", tmp_path / "no" / "b.csv"): "Expected an existing folder",
+        (tmp_path / "a.csv", tmp_path / "b.txt"): "ends in",
+        (tmp_path / "a.csv", tmp_path): "ends in",
+    }
+    for (source, output), message in cases.items():
+        code, _, err = run(monkeypatch, capsys, "resample", source, "--target", "fraud", "-o", output)
+        assert code == 1
+        assert message in err
+    assert (tmp_path / "old.csv").read_text() == "old"
+    options = ("--target", "fraud", "-o", tmp_path / "old.csv", "--model", "gaussian", "--force")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    assert len(pd.read_csv(tmp_path / "old.csv")) == 300
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_leaves_nothing(tmp_path, frame, monkeypatch, capsys):
+    from scorefield.data import files
+
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    real = files.tempfile.mkstemp
+
+    def on_a_full_disk(**options):
+        handle, path = real(**options)
+        os.unlink(path)
+        os.symlink("/dev/full", path)
+        return handle, path
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", on_a_full_disk)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    assert code == 1
+    assert "No space left" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_an_unwritable_folder_is_refused(tmp_path, frame, monkeypatch, capsys):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "locked").mkdir(mode=0o500)
+    output = tmp_path / "locked" / "b.csv"
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", "--target", "fraud", "-o", output)
+    assert code == 1
+    assert "writable" in err
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "text"])
+def test_a_foreign_model_file_is_refused(fitted, tmp_path, monkeypatch, capsys, damage):
+    import skops.io
+    from sklearn.linear_model import LogisticRegression
+
+    folder, _ = fitted
+    path = tmp_path / "m.skops"
+    if damage == "cut":
+        path.write_bytes((folder / "m.skops").read_bytes()[:2000])
+    elif damage == "foreign":
+        skops.io.dump(LogisticRegression().fit([[0.0], [1.0]], [0, 1]), path)
+    else:
+        path.write_text("no model")
+    code, _, err = run(monkeypatch, capsys, "predict", path, folder / "data.csv", "-o", tmp_path / "s.csv")
+    assert code == 1
+    assert "Expected a model written by" in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_predict_on_other_columns_is_refused(fitted, tmp_path, monkeypatch, capsys):
+    folder, _ = fitted
+    (tmp_path / "new.csv").write_text("amount\n1\n")
+    code, _, err = run(
+        monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", "-o", tmp_path / "s.csv"
+    )
+    assert code == 1
+    assert "none named 'count'" in err
+    assert not (tmp_path / "s.csv").exists()
+    (tmp_path / "none.csv").write_text("amount,count,hour\n")
+    code, _, err = run(
+        monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "none.csv", "-o", tmp_path / "s.csv"
+    )
+    assert code == 1
+    assert "a header alone" in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_usage_errors_have_code_two(tmp_path):
+    assert RUNNER.invoke(app, ["resample"]).exit_code == 2
+    assert RUNNER.invoke(app, ["reproduce", "nothing-like-it"]).exit_code == 2
+    assert RUNNER.invoke(app, ["sample", "m.skops", "--label", "1", "-n", "0", "-o", "x.csv"]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["resample", "fit", "predict", "sample", "quality", "info", "reproduce", "demo"])
+def test_help_shows_an_example(command):
+    result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert result.exit_code == 0
+    assert f"scorefield {command}" in result.output.split("Example:")[1]
+
+
+def test_reproduce_lists_its_experiments():
+    result = RUNNER.invoke(app, ["reproduce", "list"])
+    assert result.exit_code == 0
+    assert "imbalanced-10d" in result.output
+
+
+def test_debug_shows_the_traceback(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["scorefield", "--debug", "info", str(tmp_path / "no.skops")])
+    with pytest.raises(FileNotFoundError):
+        main()
+    monkeypatch.setattr("scorefield.cli._state", {"debug": False})
+
+
+@pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
+def test_a_killed_command_leaves_the_old_output(fitted, tmp_path, command, delay):
+    folder, numbers = fitted
+    big = pd.concat([numbers] * 3000, ignore_index=True)
+    big.to_csv(tmp_path / "big.csv", index=False)
+    output = tmp_path / "s.csv"
+    output.write_text("old")
+    given = [str(folder / "m.skops"), str(tmp_path / "big.csv")]
+    if command == "resample":
+        given = [str(tmp_path / "big.csv"), "--target", "fraud", "--model", "gaussian"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scorefield", command, *given, "-o", str(output), "--force", "-q"]
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".s.csv.*")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    whole = len(big) + 1 if command == "predict" else 2 * 150 * 3000 + 1
+    text = output.read_text()
+    assert text == "old" or text.count("\n") == whole
+
+
+def test_gzip_output_is_gzip(tmp_path, frame, monkeypatch, capsys):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv.gz", "--model", "gaussian")
+    run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    with gzip.open(tmp_path / "b.csv.gz", "rt") as stream:
+        assert stream.readline().strip() == "amount,count,country,fraud,hour"
+
+
+def test_separators_inside_quotes_and_months_are_no_trouble(tmp_path, frame, monkeypatch, capsys):
+    odd = frame.assign(month=["Jan", "Feb"] * 90).rename(columns={"amount": "amount, in EUR", "count": "n [kg]"})
+    odd.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    assert list(pd.read_csv(tmp_path / "b.csv").columns) == list(odd.columns)
+    odd.to_csv(tmp_path / "a.csv", index=False)
+    code, out, _ = run(monkeypatch, capsys, "quality", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert code == 0
+    assert "n [kg]" in out
+
+
+def test_near_copies_are_noticed_among_many_rows_and_columns(monkeypatch):
+    from scorefield import compare_tables
+    from scorefield.evaluation import quality
+
+    monkeypatch.setattr(quality, "MAX_ROWS", 300)  # copies are looked for in all rows all the same
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(size=(2000, 20)))
+    near = real + 1e-3 * rng.normal(size=real.shape)
+    fresh = pd.DataFrame(rng.normal(size=(1000, 20)))
+    found = {name: compare_tables(real, table) for name, table in (("copy", real), ("near", near), ("fresh", fresh))}
+    assert found["copy"].copies == 1.0
+    assert found["near"].copies == 0.0
+    whole = pd.DataFrame({"n": np.arange(40), "c": ["x", "y"] * 20})
+    assert compare_tables(whole, whole.astype({"n": float, "c": "category"})).copies == 1.0  # whatever the dtype
+    assert "lie suspiciously close" in found["near"].sentences[-1]
+    assert "not suspiciously close" in found["fresh"].sentences[-1]
+
+
+def test_one_option_of_the_chain_keeps_the_others(frame):
+    from scorefield.cli import commands
+
+    table = frame.drop(columns="country")
+    near, _, _ = commands.resample(table, "fraud", model="gaussian", chain={"step_size": 0.02})
+    default, _, _ = commands.resample(table, "fraud", model="gaussian")
+    assert near["amount"][180:].nunique() == default["amount"][180:].nunique() == 120
+
+
+def test_a_link_is_followed_and_modes_are_kept(tmp_path):
+    from scorefield.data.files import write_whole
+
+    (tmp_path / "real.txt").write_text("old")
+    os.chmod(tmp_path / "real.txt", 0o600)
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write_whole(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    assert (tmp_path / "real.txt").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,338 @@
+"""ScoreOverSampler on real kinds of tables, few rows, bad input and extreme settings."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn.pipeline import Pipeline
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
+from scorefield.estimators.oversampling import least_claimed, rival_places
+from scorefield.training import loop as training
+
+GAUSSIAN = ScoreDensity(model="gaussian")
+
+
+def binary(n_major=100, n_minor=20, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(0, 1, (n_major, d)), rng.normal(2, 0.5, (n_minor, d))])
+    return X, np.repeat([0, 1], [n_major, n_minor])
+
+
+def over(**options):
+    return ScoreOverSampler(**{"density": GAUSSIAN, "random_state": 0, **options})
+
+
+def mixed_frame(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    colour = rng.choice(["red", "green", "blue"], n)
+    frame = pd.DataFrame(
+        {
+            "amount": rng.gamma(2, 10, n).astype(np.float32),
+            "age": rng.integers(18, 90, n),
+            "small": rng.integers(0, 255, n).astype(np.uint8),
+            "nullable": pd.array(rng.integers(0, 9, n), dtype="Int64"),
+            "colour": pd.Categorical(colour),
+            "warm": colour == "red",
+            "constant": 3.5,
+        },
+        index=[f"row{i}" for i in range(n)],
+    )
+    frame["copy"] = frame["amount"]
+    return frame, pd.Series(np.where(np.arange(n) < 60, "ok", "fraud"), index=frame.index, name="label")
+
+
+def test_rows_and_bookkeeping():
+    X, y = binary()
+    sampler = over(selectivity=1.0)
+    X_more, y_more = sampler.fit_resample(X, y)
+    assert np.bincount(y_more).tolist() == [100, 100]
+    np.testing.assert_array_equal(X_more[:120], X)
+    assert sampler.is_synthetic_.sum() == 80
+    assert not sampler.is_synthetic_[:120].any()
+    assert (sampler.parent_indices_[:120] == -1).all()
+    parents = sampler.parent_indices_[120:]
+    assert (y[parents] == 1).all()
+    assert np.bincount(parents, minlength=120)[100:].tolist() == [4] * 20  # every row is a parent equally often
+    assert sampler.priors_before_ == {0: 100 / 120, 1: 20 / 120}
+    assert sampler.priors_after_ == {0: 0.5, 1: 0.5}
+    assert set(sampler.densities_) == {1}
+    new = X_more[120:]
+    assert np.abs(new.mean(axis=0) - X[100:].mean(axis=0)).max() < 0.4
+    assert np.unique(new, axis=0).shape == new.shape  # new rows, no copies
+    near = over(sampler=Langevin(1e-6, 1, 0.0))
+    X_near, _ = near.fit_resample(X, y)
+    np.testing.assert_allclose(X_near[120:], X[near.parent_indices_[120:]], atol=0.02)
+
+
+def test_selectivity_keeps_rows_that_other_classes_claim_least():
+    """Two classes side by side: kept rows lie farther from the other class, and all of them in their own."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (3000, 2)), rng.normal([2, 0], 1, (100, 2))])
+    y = np.repeat(["no", "yes"], [3000, 100])
+    plain, choosy = over(selectivity=1.0), over(selectivity=3.0)
+    (A, b), (C, d) = plain.fit_resample(X, y), choosy.fit_resample(X, y)
+    assert (b == d).all()
+    assert C[3100:, 0].mean() > A[3100:, 0].mean() + 0.3
+    kept = least_claimed(np.array([[0.0], [1.0], [9.0]]), np.array([[8.0], [9.5]]), np.array([[0.1], [1.2]]), 1)
+    assert kept.tolist() == [2]
+    assert len(choosy.parent_indices_) == len(d)
+    assert (y[choosy.parent_indices_[3100:]] == "yes").all()
+    with pytest.raises(ValueError, match="selectivity"):
+        over(selectivity=0.5).fit_resample(X, y)
+
+
+def test_rivals_are_bounded():
+    places = rival_places(np.random.default_rng(0), 10_000)
+    assert len(np.unique(places)) == len(places) == 2000
+    assert rival_places(np.random.default_rng(0), 5).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "strategy", ["auto", "minority", "not majority", "not minority", "all", {1: 50, 2: 60}, lambda y: {2: 44}]
+)
+def test_multi_class_strategies(strategy):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.repeat([0, 1, 2], [70, 30, 20])
+    from imblearn.over_sampling import RandomOverSampler
+
+    _, expected = RandomOverSampler(sampling_strategy=strategy, random_state=0).fit_resample(X, y)
+    X_more, y_more = over(sampling_strategy=strategy).fit_resample(X, y)
+    assert np.bincount(y_more).tolist() == np.bincount(expected).tolist()
+    assert len(X_more) == len(y_more)
+
+
+def test_float_strategy():
+    X, y = binary()
+    assert np.bincount(over(sampling_strategy=0.5).fit_resample(X, y)[1]).tolist() == [100, 50]
+
+
+@pytest.mark.parametrize(
+    "density", [GAUSSIAN, ScoreDensity(model="kernel"), None], ids=["gaussian", "kernel", "default"]
+)
+def test_data_frame_in_data_frame_out(density):
+    frame, label = mixed_frame()
+    sampler = over(density=density)
+    more, labels = sampler.fit_resample(frame, label)
+    assert list(more.columns) == list(frame.columns)
+    assert (more.dtypes == frame.dtypes).all()
+    assert labels.name == "label"
+    assert labels.value_counts().to_dict() == {"ok": 60, "fraud": 60}
+    assert list(more.index) == list(range(120)) == list(labels.index)
+    pd.testing.assert_frame_equal(more.iloc[:80].reset_index(drop=True), frame.reset_index(drop=True))
+    new = more.iloc[80:]
+    assert set(new["colour"]) <= set(frame["colour"].iloc[60:])
+    assert ((new["colour"] == "red") == new["warm"]).all()  # categories of a row belong together
+    assert (new["constant"] == 3.5).all()
+    assert np.isfinite(new.select_dtypes("number").astype(float)).all().all()
+    assert np.abs(new["copy"] - new["amount"]).max() < 3 * frame["amount"].std()
+
+
+@pytest.mark.parametrize("declared", [["colour"], [4], [False] * 4 + [True] + [False] * 2])
+def test_categories_by_name_index_or_mask(declared):
+    frame, label = mixed_frame()
+    frame = frame.drop(columns=["warm"]).astype({"colour": object})
+    more, _ = over(categorical_features=declared).fit_resample(frame, label)
+    assert set(more["colour"]) <= {"red", "green", "blue"}
+    assert more["colour"].dtype == frame["colour"].dtype
+
+
+def test_categories_in_an_array():
+    X, y = binary(d=2)
+    codes = np.random.default_rng(0).choice([3.0, 7.0], len(X))
+    more, _ = over(categorical_features=[2]).fit_resample(np.column_stack([X, codes]), y)
+    assert set(more[:, 2]) == {3.0, 7.0}
+    objects = np.column_stack([X.astype(object), np.where(codes == 3, "a", "b")])
+    more, _ = over(categorical_features=[2]).fit_resample(objects, y)
+    assert set(more[:, 2]) == {"a", "b"}
+    with pytest.warns(UserWarning, match="Every column is categorical") as seen:
+        more, _ = over(categorical_features=[0]).fit_resample(codes[:, None], y)
+    assert set(more[:, 0]) == {3.0, 7.0}
+    assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int8])
+def test_array_dtypes(dtype):
+    X, y = binary()
+    more, _ = over().fit_resample((10 * X).astype(dtype), y)
+    assert more.dtype == dtype
+
+
+def test_bounds():
+    X, y = binary()
+    wild = Langevin(0.5, 20, 0.95)
+    free, _ = over(sampler=wild).fit_resample(X, y)
+    assert free[120:].max() > X[100:].max()
+    more, _ = over(sampler=wild, bounds="observed").fit_resample(X, y)
+    assert more[120:].max() <= X[100:].max()
+    assert more[120:].min() >= X[100:].min()
+    more, _ = over(sampler=wild, bounds=(1.9, [2.0, 2.1, 2.2])).fit_resample(X, y)
+    assert more[120:].min() >= 1.9
+    assert (more[120:].max(axis=0) <= [2.0, 2.1, 2.2]).all()
+    for bad in ((1.0,), (2.0, 1.0), (np.nan, 1.0), (0.0, [1.0, 2.0])):
+        with pytest.raises(ValueError, match="bounds"):
+            over(bounds=bad).fit_resample(X, y)
+
+
+@pytest.mark.parametrize("n_minor", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("d", [1, 30])
+@pytest.mark.parametrize("duplicated", [False, True])
+def test_few_rows_never_crash(n_minor, d, duplicated):
+    X, y = binary(60, n_minor, d)
+    if duplicated:
+        X[60:] = X[60]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        more, labels = ScoreOverSampler(random_state=0).fit_resample(X, y)
+    assert np.isfinite(more).all()
+    assert np.bincount(labels).tolist() == [60, 60]
+    texts = " ".join(str(w.message) for w in caught)
+    if duplicated or n_minor == 1:
+        assert "without any spread" in texts
+    elif n_minor < 10:
+        assert "shrunk correlations" in texts
+    # New rows stay near their class: within ten spreads of the whole table.
+    assert np.abs(more[60 + n_minor :] - X[60:].mean(axis=0)).max() < 10 * X.std()
+
+
+@pytest.mark.parametrize("model", ["gaussian", "kernel", "energy", "mlp", "diffusion"])
+def test_a_step_size_far_too_large_returns_no_nonsense(model):
+    frame, label = mixed_frame()
+    density = ScoreDensity(model=model, max_steps=100, hidden=(8, 8))
+    with pytest.warns(UserWarning, match="diverged") as seen:
+        more, _ = over(density=density, sampler=Langevin(step_size=1e3)).fit_resample(frame, label)
+    numbers = more.select_dtypes("number").astype(float)
+    assert np.isfinite(numbers).all().all()
+    assert set(more["colour"]) <= {"red", "green", "blue"}
+    assert {warning.filename for warning in seen} == {__file__}
+
+
+def test_samplers_from_noise_have_no_parents():
+    X, y = binary(200, 60)
+    density = ScoreDensity(model="diffusion", max_steps=200, hidden=(16, 16))
+    for sampler in (ReverseDiffusion(10), AnnealedLangevin(n_levels=5, steps_per_level=5)):
+        made = over(density=density, sampler=sampler)
+        more, _ = made.fit_resample(X, y)
+        assert (made.parent_indices_ == -1).all()
+        assert np.isfinite(more).all()
+
+
+def test_extreme_units():
+    X, y = binary()
+    more, _ = over(density=None).fit_resample(X * [1e30, 1.0, 1e-30], y)
+    assert np.isfinite(more).all()
+    np.testing.assert_allclose(more[120:].mean(axis=0) / [1e30, 1.0, 1e-30], X[100:].mean(axis=0), atol=0.6)
+
+
+def test_same_seed_same_bits():
+    X, y = binary(n_minor=30)
+    first, again, other = (ScoreOverSampler(random_state=seed).fit_resample(X, y)[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first[130:] != other[130:]).any()
+
+
+def test_nothing_to_do():
+    X, y = binary(50, 50)
+    sampler = over()
+    more, _ = sampler.fit_resample(X, y)
+    assert len(more) == 100
+    assert not sampler.is_synthetic_.any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (np.where(X > 2.5, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X > 2.5, np.inf, X), y), "inf"),
+        (lambda X, y: (sparse.csr_matrix(X), y), "[Ss]parse"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(text="a"), y), "name it in categorical_features"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(digits="7"), y), "name it in categorical_features"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(z=1 + 2j), y), "numbers in column 'z'"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(day=pd.Timestamp("2020-01-01")), y), "dates"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(missing=np.nan), y), "impute"),
+        (
+            lambda X, y: (pd.DataFrame(X, columns=list("abc")).assign(c=pd.Categorical(["a"] * 60 + [None] * 60)), y),
+            "missing values",
+        ),
+        (lambda X, y: (pd.DataFrame(X, columns=["a", "a", "b"]), y), "unique column names"),
+        (lambda X, y: (X, np.zeros(len(y), int)), "class"),
+        (lambda X, y: (X, y[:-1]), "inconsistent"),
+        (lambda X, y: (X[:, :0], y), "0 feature"),
+        (lambda X, y: (pd.DataFrame(X, columns=list("abc")).iloc[:, :0], y), "0 feature"),
+    ],
+)
+def test_bad_tables(change, message):
+    X, y = binary()
+    with pytest.raises((ValueError, TypeError), match=message):
+        over().fit_resample(*change(X, y))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampling_strategy": "most"}, "sampling_strategy"),
+        ({"sampling_strategy": {1: -5}}, "negative|cannot"),
+        ({"sampling_strategy": {0: 10, 1: 50}}, "greater or equal"),
+        ({"sampling_strategy": {7: 10}}, "7"),
+        ({"sampling_strategy": 0.01}, "remove"),
+        ({"categorical_features": ["a"]}, "name columns"),
+        ({"categorical_features": [9]}, "indices below"),
+        ({"categorical_features": [True]}, "mask"),
+        ({"density": 3}, "density"),
+        ({"sampler": Langevin(step_size=-1.0)}, "step_size"),
+        ({"sampler": Langevin(discard=1.0)}, "discard"),
+        ({"sampler": ReverseDiffusion()}, "noise-conditional"),
+    ],
+)
+def test_bad_settings(options, message):
+    X, y = binary()
+    with pytest.raises((ValueError, TypeError), match=message):
+        over(**options).fit_resample(X, y)
+
+
+def test_grid_search_compiles_once_per_architecture():
+    """density__model, sampler__step_size and sampling_strategy in a pipeline: new folds and values reuse programs."""
+    X, y = binary(150, 60, 2)
+    pipeline = Pipeline([
+        ("over", over(density=ScoreDensity(max_steps=100, hidden=(8, 8)), sampler=Langevin())),
+        ("model", LogisticRegression()),
+    ])  # fmt: skip
+    grid = {
+        "over__density__model": ["gaussian", "energy"],
+        "over__sampler__step_size": [0.01, 0.1],
+        "over__sampling_strategy": [0.7, 1.0],
+    }
+
+    def compiled():
+        return training._train_chunk._cache_size()
+
+    pipeline.set_params(over__density__model="energy").fit(X, y)
+    before = compiled()
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert compiled() == before
+    assert set(search.best_params_) == set(grid)
+    pipeline.set_params(over__density__hidden=(9, 9)).fit(X, y)
+    assert compiled() == before + 1  # negative control: another architecture
+
+
+def test_near_duplicated_columns_stay_together():
+    """A copied column makes the field stiff: the default step must follow, or chains leave along the difference."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(2300, 1))
+    X = np.concatenate([rng.normal(size=(4000, 2)), np.hstack([first, first])])
+    y = np.repeat([0, 1], [4000, 2300])
+    more, _ = over().fit_resample(X, y)
+    new = more[len(X) :]
+    assert np.abs(new).max() < 2 * np.abs(first).max()
+    assert np.std(new[:, 0] - new[:, 1]) < 0.3
+
+
+def test_integer_columns_respect_bounds():
+    X, y = binary()
+    more, _ = over(bounds=(15.5, 24.5)).fit_resample((10 * X).astype(int), y)
+    assert more[120:].min() >= 16
+    assert more[120:].max() <= 24

@@ -1,0 +1,253 @@
+"""The benchmark's folds, ranks and summaries; its committed rows."""
+
+import json
+import math
+import pathlib
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from imblearn.over_sampling import RandomOverSampler
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from scorefield.evaluation import remedies
+from scorefield.evaluation.metrics import best_threshold, measured, scores
+from scorefield.evaluation.ranks import (
+    corrected_interval,
+    critical_difference,
+    mean_ranks,
+    signed_rank,
+    wins_ties_losses,
+)
+from scorefield.evaluation.statistics import FAILS, HOLDS
+from scorefield.studies.benchmark import oversampling, tables
+from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
+from scorefield.studies.benchmark.summaries import RANKED, scores_by_learner, show_generative, show_oversampling
+from scorefield.studies.engine.page import collect, write_report
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3)).round(1)
+    X = np.concatenate([X, X[:60]])  # exact duplicates
+    y = (X[:, 0] + 0.1 * X[:, 1] > 1.2).astype(int)
+    return X, y
+
+
+def test_splits_keep_equal_rows_together_and_the_development_half_in_training(table):
+    X, y = table
+    groups = tables.same_rows(X)
+    development, other = tables.development_half(X, y)
+    assert not set(groups[development]) & set(groups[other])
+    tested = []
+    for kept, held in tables.splits(X, y, n_folds=2, n_repeats=2, max_rows=10_000):
+        assert not set(groups[kept]) & set(groups[held])
+        assert set(development) <= set(kept)
+        assert not set(development) & set(held)
+        tested.append(held)
+    assert len(tested) == 4
+    for repeat in (tested[:2], tested[2:]):
+        assert sorted(np.concatenate(repeat).tolist()) == sorted(other.tolist())  # each row is tested once
+    assert set(tested[0]) != set(tested[2])
+
+
+def test_inner_folds_keep_equal_rows_together(table, monkeypatch):
+    monkeypatch.setattr(tables, "load", lambda name: table)
+    split = oversampling.Split("only", 0, 0, EXPERIMENTS["oversampling"].config)
+    groups = tables.same_rows(split.X)
+    assert len(set(groups)) < len(groups)
+    for kept, held in split.inner:
+        assert not set(groups[kept]) & set(groups[held])
+    assert sorted(np.concatenate([held for _, held in split.inner])) == list(range(len(split.y)))
+
+
+def test_thinning_keeps_the_class_shares():
+    y = (np.arange(10_000) % 20 == 0).astype(int)
+    kept = tables.thin(np.arange(10_000), y, 1000, np.random.default_rng(0))
+    assert len(kept) == 1000
+    assert y[kept].mean() == 0.05
+    assert tables.thin(np.arange(50), y[:50], 1000, None).tolist() == list(range(50))
+
+
+def test_ranks_and_critical_difference():
+    # By hand: (1, 2, 3), (1.5, 1.5, 3), (3, 2, 1) of scores where more is better.
+    assert mean_ranks([[0.9, 0.8, 0.1], [0.5, 0.5, 0.2], [0.1, 0.2, 0.3]]).tolist() == pytest.approx(
+        [5.5 / 3, 5.5 / 3, 7 / 3]
+    )
+    assert mean_ranks([[0.9, 0.8]], lower_is_better=True).tolist() == [2, 1]
+    # Demsar (2006), section 3.2.4: four classifiers, fourteen data sets, 1.25 at 5 %.
+    assert critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
+    assert wins_ties_losses([0.02, 0.01, 0.0, -0.3]) == (1, 2, 1)
+    assert signed_rank(np.zeros(3)) == 1.0
+    assert signed_rank(np.arange(10) + 1.0, alternative="greater") < 0.01
+    assert signed_rank(np.arange(10) + 1.0, alternative="less") > 0.9
+
+
+def test_corrected_interval_is_wider_than_the_naive_one_and_covers():
+    """Means over splits that share their training rows: the naive interval misses far more than one time in twenty."""
+    rng, missed, naive = np.random.default_rng(0), 0, 0
+    n, share = 10, 1 / 4
+    for _ in range(2000):
+        common = rng.normal() * math.sqrt(share)  # what the overlap leaves in common between the splits
+        gaps = common + rng.normal(size=n)
+        found = corrected_interval(gaps, share)
+        missed += not found.low <= 0 <= found.high
+        reach = 2.262 * gaps.std(ddof=1) / math.sqrt(n)
+        naive += abs(gaps.mean()) > reach
+    assert missed / 2000 < 0.07
+    assert naive / 2000 > 0.15
+    assert math.isnan(corrected_interval([1.0], share).low)
+
+
+def test_threshold_and_measures():
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=300) < 0.2).astype(int)
+    probability = np.clip(0.2 * y + 0.1 * rng.normal(size=300) + 0.2, 0, 1)
+    threshold = best_threshold(y, probability)
+    best = max(f1_score(y, probability >= t) for t in probability)
+    assert f1_score(y, probability >= threshold) == pytest.approx(best)
+    found = scores(y, probability, threshold)
+    assert found["f1_tuned"] == pytest.approx(best)
+    assert found["f1"] < best
+    with measured() as cost:
+        np.ones(30_000_000).sum()
+    assert cost.seconds > 0
+    assert cost.megabytes is None or cost.megabytes > 200
+
+
+def test_weights_where_a_learner_takes_them():
+    y = np.repeat([0, 1], [90, 10])
+    assert remedies.weighted(LogisticRegression(), y).class_weight == "balanced"
+    assert remedies.weighted(KNeighborsClassifier(), y) is None
+    assert remedies.weighted(remedies.boosting(0), y).scale_pos_weight == 9
+
+
+@pytest.mark.parametrize("generate", [remedies.gaussian_rows, remedies.kde_rows])
+def test_generators_have_the_moments_of_the_class(generate):
+    rng = np.random.default_rng(0)
+    rows = rng.multivariate_normal([1, -2], [[1, 0.6], [0.6, 2]], 2000)
+    drawn = generate(rows, 20_000, 0)
+    np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=0.06)
+    assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(0.6 / math.sqrt(2), abs=0.06)
+
+
+def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
+    monkeypatch.setattr(tables, "load", lambda name: table)
+    monkeypatch.setattr(oversampling, "learners", lambda seed: {"forest": RandomForestClassifier(10, random_state=0)})
+    sampler = RandomOverSampler(random_state=0)
+    monkeypatch.setattr(oversampling, "over_samplers", lambda n, seed, peers: {"random": sampler})
+    monkeypatch.setattr(oversampling, "ScoreOverSampler", lambda sampler, random_state: RandomOverSampler())
+    config = {**EXPERIMENTS["oversampling"].config, "tables": ["only"], "max_rows": 300}
+    rows = oversampling.run(1, config)
+    assert [row["arm"] for row in rows] == [
+        "nothing", "tuned threshold", "class weights", "random", "ScoreOverSampler, tuned",
+    ]  # fmt: skip
+    assert {row["table"] for row in rows} == {"only"}
+    assert {row["split"] for row in rows} == {1}
+    tuned = rows[-1]
+    assert set(tuned["chosen"]) == {"chain", "ratio"}
+    assert len(tuned["inner"]) == len(oversampling.RATIOS) * len(oversampling.CHAINS)
+    assert rows[1]["average_precision"] == rows[0]["average_precision"]  # a threshold moves no probability
+    json.dumps(rows)
+
+
+def test_peers_are_asked_for_and_missing_ones_named(table, monkeypatch):
+    monkeypatch.setattr(tables, "load", lambda name: table)
+    monkeypatch.setattr(oversampling, "installed_peers", lambda: [])
+    monkeypatch.setattr(oversampling, "learners", lambda seed: {})
+    with pytest.raises(ValueError, match="ForestDiffusion or ctgan"):
+        oversampling.run(0, {**EXPERIMENTS["peers"].config, "tables": ["only"]})
+
+
+def made_up_rows(arms, gains, n_tables=12, learner="forest"):
+    """Rows of arms whose measures differ by known amounts."""
+    rng, rows = np.random.default_rng(0), []
+    for table in range(n_tables):
+        base = rng.uniform(0.3, 0.6)
+        for arm, gain in zip(arms, gains, strict=True):
+            for split in range(3):
+                value = base + gain + 0.002 * rng.normal()
+                row = {"average_precision": value, "roc_auc": value, "f1": value, "f1_tuned": value, "brier": 1 - value,
+                       "log_loss": 1 - value, "seconds": 1.0, "megabytes": None}  # fmt: skip
+                rows.append({"kind": "arm", "arm": arm, "learner": learner, "table": f"t{table}", "split": split,
+                             "test_share": 0.3, **row})  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(0.05, HOLDS), (-0.05, FAILS)])
+def test_claims_follow_the_rows(gain, verdict):
+    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler")
+    section = show_oversampling(made_up_rows(arms, (0, 0, 0, 0, 0, gain)))
+    assert {claim.verdict for claim in section.claims} == {verdict}
+    arms = ("naive Bayes", "QDA", "KDE", "GMM", "paper's", "ScoreClassifier", "forest", "boosting")
+    section = show_generative(made_up_rows(arms, (0, 0, 0, 0, 0, gain, 0, 0)))
+    assert {claim.verdict for claim in section.claims} == {verdict}
+
+
+def test_pages_and_diagrams_are_drawn(tmp_path):
+    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler")
+    section = show_oversampling(made_up_rows(arms, (0, 0.01, 0.02, 0.03, 0.04, 0.05)))
+    for figure in section.figures:
+        figure.draw().savefig(tmp_path / f"{figure.name}.png")
+    assert (tmp_path / "ranks-forest.png").stat().st_size > 5000
+
+
+@pytest.fixture(scope="module")
+def committed():
+    found = collect(EXPERIMENTS.values(), ROOT / "results" / "benchmark", seeds=None, quick=False)
+    assert {experiment.name for experiment, _, _ in found} == set(DEFAULT)
+    return found
+
+
+def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
+    import shutil
+
+    shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
+    monkeypatch.setattr("scorefield.experiments.page._section", lambda *parts: "")  # the page's pictures take longer
+    write_report(STUDY, [EXPERIMENTS[name] for name in DEFAULT], tmp_path)
+    assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
+
+
+def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
+    for experiment, _, rows in committed:
+        assert {row["table"] for row in rows} == set(tables.TABLES)
+        learners = {"itself"} if experiment.name == "generative" else set(remedies.learners(0))
+        expected = len(tables.TABLES) * oversampling.SPLITS["n_folds"]  # one repetition
+        arms = Counter((row["arm"], row["learner"]) for row in rows)
+        assert {learner for _, learner in arms} == learners
+        assert set(arms.values()) == {expected}
+        for row in rows:
+            assert 0 <= row["average_precision"] <= 1
+            assert row["seconds"] >= 0
+
+
+def shown_cells(path):
+    """(first cell of the line, "mean (rank)") of the tables of a document."""
+    text = path.read_text()
+    if path.suffix == ".rst":
+        rows = [block.split("\n     - ") for block in text.split("   * - ")[1:]]
+    else:
+        rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    for name, *cells in rows:
+        for cell in cells:
+            yield from ((name.strip(), found) for found in re.findall(r"\d\.\d{3} \(\d+\.\d\)", cell))
+
+
+def test_documents_show_the_numbers_of_the_rows(committed):
+    known = set()
+    for _, _, rows in committed:
+        for found in scores_by_learner(rows).values():
+            for arm in found.arms:
+                for metric in RANKED:
+                    known.add((arm, f"{np.nanmean(found.column(arm, metric)):.3f} ({found.rank(arm, metric):.1f})"))
+    for path in (ROOT / "README.md", ROOT / "docs" / "guide" / "benchmark.rst"):
+        shown = list(shown_cells(path))
+        assert len(shown) > 50
+        assert [cell for cell in shown if cell not in known] == []
