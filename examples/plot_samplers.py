@@ -21,7 +21,7 @@ samplers = {
 }
 figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharex=True, sharey=True)
 for ax, (name, sampler) in zip(axes, samplers.items(), strict=True):
-    drawn = density.draw(400, 0, sampler=sampler, rows=rows.astype(np.float32))
+    drawn = density.draw(400, 0, sampler=sampler, X_start=rows)
     parents = rows[drawn.parents]
     ax.plot(*np.stack([parents, drawn.rows]).T.swapaxes(1, 2)[:, :, :120], color="0.8", linewidth=0.7)
     ax.scatter(*drawn.rows.T, s=6, color="#D55E00")

@@ -3,6 +3,7 @@
 import io
 import pickle
 import random
+import warnings
 import zipfile
 
 import jax
@@ -31,6 +32,7 @@ from scorefield import (
     ScoreClassifier,
     ScoreDensity,
     ScoreFeatures,
+    ScoreOverSampler,
     find_boundary,
     posterior_gradient,
     posterior_score,
@@ -111,7 +113,7 @@ def test_persistence(fitted, skewed_rows, tmp_path):
     np.testing.assert_array_equal(joblib.load(tmp_path / "model.joblib").score_samples(X), expected)
     data = skops.io.dumps(fitted)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.density.ScoreDensity"]
+    assert trusted == ["scorefield.ScoreDensity"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).score_samples(X), expected)
     again = clone(fitted).fit(skewed_rows)
     np.testing.assert_array_equal(again.score_samples(X), expected)  # same seed, same bits
@@ -668,3 +670,76 @@ def test_joint_model_sees_a_step_in_one_column():
     members = model.model_["members"]
     assert tuple(members[0]["columns"]) == (0, 1, 2, 3, 4, 5, 6)  # two values need no threshold
     assert np.isfinite(model.grad_log_density(X[:5])).all()
+
+
+def test_generated_rows_of_a_narrow_class_are_not_training_rows():
+    """Nearly collinear columns: a fixed step was rejected nearly always, and most rows were copies of their starts."""
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=(400, 1))
+    X = np.hstack([shared, shared + 1e-3 * rng.normal(size=(400, 1)), shared + 1e-3 * rng.normal(size=(400, 1))])
+    y = np.repeat([0, 1], 200)
+    model = ScoreClassifier(n_members=1, max_steps=300, noise=0.01, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = model.sample(300, label=1, random_state=0)
+    own = model.start_rows_[1] * model.scale_ + model.mean_
+    nearest = np.abs(rows[:, None] - own[None]).max(axis=2).min(axis=1)
+    assert np.mean(nearest < 1e-5) < 0.01
+    np.testing.assert_allclose(rows.std(axis=0), X[y == 1].std(axis=0), rtol=0.3)
+
+
+def test_samples_of_single_precision_stay_so():
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    model = ScoreClassifier(n_members=1, max_steps=100, random_state=0).fit(X, np.repeat([0, 1], 30))
+    assert model.sample(5, label=0).dtype == np.float32
+
+
+def test_one_pass_gives_probabilities_and_densities(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.repeat([0, 1], 30)
+    for density in ("joint", ScoreDensity("kernel")):
+        model = ScoreClassifier(density, n_members=2, max_steps=100, random_state=0).fit(X, y)
+        log_proba, log_density = model.log_proba_and_density(X)
+        np.testing.assert_array_equal(log_proba, model.predict_log_proba(X))
+        np.testing.assert_array_equal(log_density, model.score_samples(X))
+
+
+def test_normalisation_waits_until_it_is_needed(monkeypatch):
+    """A sampler needs no constant, so over-sampling must not pay for its importance draws."""
+    from scorefield.estimators import density as module
+
+    calls = []
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return importance(*arguments, **options)
+
+    importance = module.importance_constant
+    monkeypatch.setattr(module, "importance_constant", counted)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 2)), np.repeat([0, 1], [110, 40])
+    over = ScoreOverSampler(density=ScoreDensity("kernel"), random_state=0)
+    over.fit_resample(X, y)
+    assert calls == []
+    lazy = over.densities_[1]
+    eager = clone(lazy).fit(X[y == 1])
+    assert calls == [1]
+    np.testing.assert_array_equal(lazy.score_samples(X), eager.score_samples(X))
+    assert lazy.anchor_size_ == eager.anchor_size_ > 100
+    assert calls == [1, 1]
+
+
+def test_drawn_rows_are_in_the_units_of_the_table():
+    X = np.random.default_rng(0).normal([1000, -5], [50, 0.01], size=(300, 2))
+    density = ScoreDensity("kernel", random_state=0).fit(X)
+    drawn = density.draw(500, 0, X_start=X[:50])
+    np.testing.assert_allclose(drawn.rows.mean(axis=0), X.mean(axis=0), atol=6 * X.std(axis=0) / np.sqrt(50))
+    assert set(drawn.parents) <= set(range(50))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32, object])
+def test_labelling_by_radius_takes_labels_of_any_type(dtype):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0.5).astype(dtype)
+    far = LabellingClassifier("radius", radius=0.01).fit(X, y).predict(X + 100)
+    assert (far == 0).all()

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
+from scorefield.data.columns import cast
 from scorefield.estimators.oversampling import least_claimed, rival_places
 from scorefield.training import loop as training
 
@@ -336,3 +337,43 @@ def test_integer_columns_respect_bounds():
     more, _ = over(bounds=(15.5, 24.5)).fit_resample((10 * X).astype(int), y)
     assert more[120:].min() >= 16
     assert more[120:].max() <= 24
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint32, np.int64, np.uint64])
+def test_the_last_integer_of_a_type_is_kept(dtype):
+    limits = np.iinfo(dtype)
+    found = cast(np.array([float(limits.max), float(limits.min), 2.0 * limits.max]), np.dtype(dtype))
+    assert found.dtype == dtype
+    if np.dtype(dtype).itemsize < 8:
+        assert found.tolist() == [limits.max, limits.min, limits.max]
+    else:  # the largest double within the type
+        assert found[0] == found[2] > limits.max - 2**11
+        assert found[1] == limits.min
+
+
+def test_generators_serve_as_random_state():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], [50, 10])
+    first, second, other = (
+        ScoreOverSampler(density=ScoreDensity("gaussian"), random_state=np.random.default_rng(seed)).fit_resample(X, y)[
+            0
+        ]
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+def test_only_score_densities_are_accepted():
+    """Anything with the methods that were looked for would have failed later, at one of six attributes."""
+
+    class Impostor:
+        def fit(self, X):
+            return self
+
+        def draw(self, n):
+            return None
+
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [50, 10])
+    with pytest.raises(ValueError, match=r"instance of 'scorefield[.]ScoreDensity' or None"):
+        ScoreOverSampler(density=Impostor()).fit_resample(X, y)

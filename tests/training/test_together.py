@@ -1,7 +1,5 @@
 """Models that train side by side: each as it would alone, in one program where shapes agree, and none for nothing."""
 
-import contextlib
-
 import jax
 import joblib
 import numpy as np
@@ -16,7 +14,7 @@ from scorefield.training import loop as training
 from scorefield.training import together as tasks
 from scorefield.training.loop import train, train_many
 from scorefield.training.losses import ContrastiveDenoising, Exact, NoisyRows
-from scorefield.training.together import Task, run_together, train_together
+from scorefield.training.together import Task, train_together
 
 SMALL = {"hidden": (8, 8), "max_steps": 400}
 
@@ -130,43 +128,14 @@ def test_objectives_are_one_or_one_each(key, rng):
     assert exact.loss[0] != pytest.approx(noisy.loss[0], rel=0.05)
 
 
-def test_generators_ask_for_training(programs):
-    """They need not ask equally often, or at all; each is sent its own results."""
-    sent = {"none": [], "one": [], "two": []}
-
-    def fit(name, *asked):
-        for one in asked:
-            sent[name].append((yield one))
-
-    asked = {"none": (), "one": (task(0, 100),), "two": (task(1, 100), task(2, 100, hidden=(8,)))}
-    run_together([fit(name, *own) for name, own in asked.items()])
-    for name, own in asked.items():
-        for one, found in zip(own, sent[name], strict=True):
-            assert_close(found, train_together([one])[0])
-
-
-def test_a_divergence_is_raised_where_it_was_asked_for():
+def test_a_divergence_names_its_task():
     good, bad = task(0, 100), task(1, 100, learning_rate=1e30)
     good.options["learning_rate"] = 1e-3
-    seen = []
-
-    def fit(name, asked):
-        try:
-            yield asked
-        except DivergedError:
-            seen.append(name)
-            raise
-
-    with pytest.raises(DivergedError, match="lower the learning rate"):
-        run_together([fit("good", good), fit("bad", bad)])
-    assert seen == ["bad"]
-
-    def silent(asked):
-        with contextlib.suppress(DivergedError):
-            yield asked
-
-    with pytest.raises(DivergedError):  # it ends the run, whatever the generator makes of it
-        run_together([fit("good", good), silent(bad)])
+    for asked, number in (([good, bad], 1), ([bad, good], 0)):
+        with pytest.raises(DivergedError, match="lower the learning rate") as error:
+            train_together(asked)
+        assert error.value.model == number
+    assert train_together([]) == []
 
 
 def test_a_model_that_has_stopped_cannot_fail_the_others(key, monkeypatch):

@@ -116,8 +116,10 @@ def cast(values, dtype):
     plain = np.dtype(inner) if kind in "iuf" else np.dtype(np.float64)
     if kind in "iu":
         limits = np.iinfo(plain)
-        # The largest float below a 64-bit limit: the limit itself is not a float.
-        return np.clip(np.rint(values), limits.min, np.nextafter(float(limits.max), 0)).astype(plain)
+        # Some 64-bit limits round up to a float beyond the type: the largest float within it is the one before.
+        highest = float(limits.max)
+        highest = highest if int(highest) <= limits.max else np.nextafter(highest, 0)
+        return np.clip(np.rint(values), limits.min, highest).astype(plain)
     if kind == "f":
         limits = np.finfo(plain)
         return np.clip(values, limits.min, limits.max).astype(plain)

@@ -1,9 +1,19 @@
-"""Units of columns: means and scales that rows are standardised with."""
+"""Units of columns: the means and scales that rows are standardised with."""
 
 import numpy as np
 
 
+def column_units(X):
+    """Mean and scale of each column, in double precision."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    # Divided before it is squared: columns of 1e30 or 1e-30 neither overflow nor vanish.
+    widest = np.abs(X - mean).max(axis=0)
+    unit = np.where(widest > 0, widest, 1.0)
+    deviation = unit * np.sqrt(np.mean(((X - mean) / unit) ** 2, axis=0))
+    return mean, column_scale(mean, deviation, X.dtype)
+
+
 def column_scale(mean, deviation, dtype):
-    """The unit of each column: its deviation, or for a constant column its size, so that it keeps its unit."""
+    """The deviation of each column; a constant column is scaled by its size instead."""
     tiny = 8 * np.finfo(dtype).eps * np.abs(mean)  # rounding of the values themselves
     return np.where(deviation > tiny, deviation, np.where(mean != 0, np.abs(mean), 1.0))

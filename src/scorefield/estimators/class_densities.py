@@ -1,60 +1,64 @@
-"""One density for each class: trained in one program where their shapes agree, or as tasks of joblib."""
+"""One density per class: trained in one program where their shapes agree, or as tasks of joblib."""
 
-import contextlib
-
+import numpy as np
 from joblib import effective_n_jobs
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from scorefield.estimators.density import ScoreDensity
-from scorefield.training.together import run_together
+from scorefield.estimators.density import ScoreDensity, errors_begin_with, fit_together
 
 
-def prepared(density, seed):
-    """A clone of the density; the seed is for those that have none of their own."""
+def class_rng(seed, k):
+    """The generator of class k: its seed and draws do not depend on the other classes."""
+    return np.random.default_rng([seed % (1 << 31), k])
+
+
+def seeded_clone(density, rng):
+    """A clone of the density; one without a random state of its own is seeded by the generator."""
     fresh = clone(density)
-    if fresh.get_params().get("random_state", seed) is None:
-        fresh.set_params(random_state=seed)
+    if "random_state" in fresh.get_params() and fresh.get_params()["random_state"] is None:
+        fresh.set_params(random_state=int(rng.integers(1 << 31)))
     return fresh
 
 
-@contextlib.contextmanager
-def _named(label, rows):
-    """Errors of a class begin with its name."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"Class {label!r} with {len(rows)} rows: {error}") from error
+def fit_class_densities(densities, tables, labels, rngs, *, normalize=True):
+    """Clones of the densities, each fitted to the rows of one class.
+
+    In this process the networks of all classes train together. Where joblib was told to use more
+    (``joblib.parallel_config``: processes, a dask cluster), every class is a task of its own. A fit draws the same
+    random numbers either way. ``normalize=False`` leaves the constants of log densities until they are asked for.
+    """
+    fresh = [seeded_clone(density, rng) for density, rng in zip(densities, rngs, strict=True)]
+    names = [f"Class {label!r} with {len(rows)} rows" for label, rows in zip(labels, tables, strict=True)]
+    if len(fresh) > 1 and effective_n_jobs(None) > 1:
+        each = zip(fresh, tables, names, strict=True)
+        fits = Parallel()(delayed(_fit_group)([density], [rows], [name], normalize) for density, rows, name in each)
+        return [density for (density,) in fits]
+    return _fit_group(fresh, tables, names, normalize)
 
 
-def _fit_alone(density, rows, label):
-    with _named(label, rows):
-        return density.fit(rows)
-
-
-def _fitting(density, rows, label):
-    with _named(label, rows):
-        yield from density.fitting(rows)
+def _fit_group(densities, tables, names, normalize):
+    shared = [number for number, density in enumerate(densities) if _can_share(density)]
+    for number, (density, rows, name) in enumerate(zip(densities, tables, names, strict=True)):
+        if number not in shared:
+            with errors_begin_with(name):
+                density.fit(rows)
+    together = [densities[number] for number in shared]
+    checked = []
+    for number in shared:
+        with errors_begin_with(names[number]):
+            if not get_config()["skip_parameter_validation"]:
+                densities[number]._validate_params()
+            checked.append(densities[number]._check_new(tables[number]))
+    fit_together(together, checked, [names[number] for number in shared])
+    if normalize:
+        for number in shared:
+            with errors_begin_with(names[number]):
+                densities[number]._normalize()
+    return densities
 
 
 def _can_share(density):
-    """Whether a density is fitted as the library has it, and has no callbacks, which expect a fit of their own."""
+    """True for a ScoreDensity without scikit-learn callbacks, which expect a fit of their own."""
     return type(density) is ScoreDensity and not getattr(density, "_skl_callbacks", None)
-
-
-def fit_class_densities(densities, tables, labels, seeds):
-    """Clones of the densities, each fitted to the rows of one class.
-
-    In this process the networks of all classes that are of one shape train in one program. Where joblib was told to
-    use more (``joblib.parallel_config``: processes, a dask cluster), every class is a task of its own. A fit draws the
-    same random numbers either way.
-    """
-    fresh = [prepared(density, seed) for density, seed in zip(densities, seeds, strict=True)]
-    classes = list(zip(fresh, tables, labels, strict=True))
-    if len(classes) > 1 and effective_n_jobs(None) > 1:
-        return Parallel()(delayed(_fit_alone)(*each) for each in classes)
-    for each in classes:
-        if not _can_share(each[0]):
-            _fit_alone(*each)
-    run_together([_fitting(*each) for each in classes if _can_share(each[0])])
-    return fresh

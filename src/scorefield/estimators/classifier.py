@@ -25,6 +25,7 @@ from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
+from scorefield.data.scaling import column_units
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -34,20 +35,23 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.class_densities import fit_class_densities
-from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity
-from scorefield.estimators.ensemble import JointInUnits, SeparateInUnits, count_folds, member_parts, parts_of_folds
+from scorefield.estimators.class_densities import class_rng, fit_class_densities
+from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_low_acceptance
+from scorefield.estimators.ensemble import count_folds, member_parts, parts_of_folds
 from scorefield.estimators.progress import ProgressReport
-from scorefield.fields.gaussian import fit_gaussian, gaussian_from_covariance
+from scorefield.fields.gaussian import Whitened, fit_gaussian, gaussian_from_covariance
 from scorefield.fields.joint import ClassEnergy, JointEnergies, columns_of, init_joint
 from scorefield.inference.anchors import importance_anchor
 from scorefield.inference.decisions import check_costs, decide, expected_costs
+from scorefield.inference.functions import OfRawRows, Plus, SideBySide
 from scorefield.sampling.samplers import MALA
 from scorefield.training.loop import train_many
 from scorefield.training.losses import JointLoss, LabelLoss
 
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 HELD_OUT = 0.2
+MALA_STEP = 0.05  # in standard deviations of the class
+WANTED_ACCEPTANCE = 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 1998)
 JOINT_PATIENCE = 5  # chunks: the labels' held-out loss turns early and does not come back
 
 
@@ -172,6 +176,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return self
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
+        self.dtype_ = X.dtype.str
         with fit_task(self, X=X, y=y):
             self._fit(X, y)
         return self
@@ -186,6 +191,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"density={self.density!r} and calibration={self.calibration!r}; read the table into memory for them."
             )
         table = ParquetTable(path, target)
+        self.dtype_ = table.dtype.str
         if fits_in_memory(table):
             self._fit(*table.read())
         else:
@@ -197,17 +203,17 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _fit(self, X, y):
         classes, labels = np.unique(y, return_inverse=True)
         self._set_classes(classes, np.bincount(labels))
-        key = key_from(self.random_state)
+        seed = seed_from(self.random_state)
         if self.calibration == "intercept":
-            self.intercepts_ = self._fit_intercepts(X, labels)
+            self.intercepts_ = self._fit_intercepts(seed, X, labels)
         if isinstance(self.density, str):
-            self._fit_joint(key, X, labels)
+            self._fit_joint(key_from(seed), X, labels)
         else:
-            self._fit_separate(key, X, labels)
+            self._fit_separate(seed, X, labels)
 
     def _set_classes(self, classes, counts):
         """Forget an earlier fit, then set what follows from the labels alone."""
-        for name in ("densities_", "model_", "offsets_", "mean_", "scale_", "start_rows_", "history_"):
+        for name in ("densities_", "model_", "log_constants_", "mean_", "scale_", "start_rows_", "history_"):
             vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
         self.classes_ = classes
         if len(classes) < 2:
@@ -230,15 +236,13 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return priors
 
     def _fit_joint(self, key, X, labels):
-        scaler = ScoreDensity()  # the same column units as a density's
-        scaler._set_scale(X)
-        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
+        self.mean_, self.scale_ = column_units(X)
         rows = in_units(X, *self._units())
         table = (rows, labels.astype(np.int32))
         parts = member_parts(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
         model = self._train_joint(key, table, parts, fit_gaussian(rows, noise=self.noise))
         self._set_start_rows(key, rows, labels)
-        self.offsets_ = self._joint_offsets(key, model, rows, labels)
+        self.log_constants_ = self._joint_constants(key, model, rows, labels)
 
     def _fit_streamed(self, key, source):
         """The joint model of a table larger than the buffer."""
@@ -257,7 +261,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         pooled = buffer.pooled()
         self._set_start_rows(key, *pooled)
         # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
-        self.offsets_ = self._joint_offsets(key, model, *(table if self.label_weight > 0 else pooled))
+        self.log_constants_ = self._joint_constants(key, model, *(table if self.label_weight > 0 else pooled))
 
     def _train_joint(self, key, table, parts, base, refill=None):
         n_classes = len(self.classes_)
@@ -278,16 +282,14 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return model
 
     def _set_start_rows(self, key, rows, labels):
-        order = host_rng(key, Stream.JOINT_START_ROWS).permutation(
-            len(rows)
-        )  # a sorted table must not start all chains at one end
+        # Permuted first: a sorted table must not start all chains at one end.
+        order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))
         self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(self.classes_))]
 
-    def _joint_offsets(self, key, model, rows, labels):
+    def _joint_constants(self, key, model, rows, labels):
         """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
-        rows = rows + self.noise * host_rng(key, Stream.JOINT_ANCHOR_NOISE).normal(
-            size=rows.shape
-        )  # what the model is the density of
+        # The model is the density of rows with noise.
+        rows = rows + self.noise * host_rng(key, Stream.JOINT_ANCHOR_NOISE).normal(size=rows.shape)
         if self.label_weight > 0:
             return np.full(len(self.classes_), importance_anchor(key, Method(model, "total"), rows).offset)
         offsets = []
@@ -297,7 +299,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             offsets.append(importance_anchor(key, potential, own if len(own) > 1 else rows).offset)
         return np.array(offsets) + np.log(self.frequencies_)
 
-    def _fit_separate(self, key, X, labels):
+    def _fit_separate(self, seed, X, labels):
         if isinstance(self.density, dict):
             if set(self.density) != set(self.classes_.tolist()):
                 raise ValueError(
@@ -307,15 +309,15 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         else:
             chosen = [self.density] * len(self.classes_)
         tables = [X[labels == k] for k in range(len(chosen))]
-        seeds = [int(host_rng(key, Stream.CLASS_SEEDS, k).integers(1 << 31)) for k in range(len(chosen))]
-        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), seeds)
+        rngs = [class_rng(seed, k) for k in range(len(chosen))]
+        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), rngs)
 
-    def _fit_intercepts(self, X, labels):
+    def _fit_intercepts(self, seed, X, labels):
         """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
         if np.bincount(labels).min() < 5:
             warn_caller("calibration='intercept' needs five rows of each class; left out.")
             return np.zeros(len(self.classes_))
-        seed = seed_from(self.random_state) % (1 << 31)
+        seed %= 1 << 31
         split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=seed)
         kept, held = next(split.split(X, labels))
         inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
@@ -343,9 +345,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
-    def _shifts(self):
+    def _added_constants(self):
         """What is added to the joint model's energies to give log p(x, y): anchor, priors, calibration."""
-        return self.offsets_ + np.log(self.priors_ / self.frequencies_) + self.intercepts_
+        return self.log_constants_ + np.log(self.priors_ / self.frequencies_) + self.intercepts_
 
     def _log_likelihood(self, X):
         """log p(x | y), shape (n, classes); the intercepts are part of it."""
@@ -353,7 +355,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
             return logs + self.intercepts_
         logs = map_rows(from_plain(self.model_), X, points=self._members(), units=self._units()).astype(np.float64)
-        return logs - np.log(self.scale_).sum() + self._shifts() - np.log(self.priors_)
+        return logs - np.log(self.scale_).sum() + self._added_constants() - np.log(self.priors_)
 
     def _joint_log_likelihood(self, X):
         """log p(x, y) up to a term that all classes share, shape (n, classes).
@@ -363,20 +365,36 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "densities_"):
             logits = map_rows(Method(from_plain(self.model_), "logits"), X, points=self._members(), units=self._units())
-            return logits.astype(np.float64) + self._shifts()
-        joint = self._log_likelihood(X) + np.log(self.priors_)
-        lost = ~np.isfinite(joint).any(axis=1)  # no density claims the row: only the priors speak
-        joint[lost] = np.log(self.priors_)
-        return joint
+            return logits.astype(np.float64) + self._added_constants()
+        return self._or_priors(self._log_likelihood(X) + np.log(self.priors_))
+
+    def _or_priors(self, joint):
+        """Fall back to the priors where all densities are zero."""
+        return np.where(np.isfinite(joint).any(axis=1, keepdims=True), joint, np.log(self.priors_))
+
+    def log_proba_and_density(self, X):
+        """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
+        X = self._check(X)
+        if hasattr(self, "densities_"):
+            joint = self._log_likelihood(X) + np.log(self.priors_)
+            logits = self._or_priors(joint)
+        else:
+            both = Method(from_plain(self.model_), "logits_and_energies")
+            logits, joint = map_rows(both, X, points=self._members(), units=self._units())
+            joint = joint.astype(np.float64) - np.log(self.scale_).sum() + self._added_constants()
+            logits = logits.astype(np.float64) + self._added_constants()
+        log_proba = logits - logsumexp(logits, axis=1, keepdims=True)
+        return log_proba.astype(X.dtype), logsumexp(joint, axis=1).astype(X.dtype)
 
     def log_joint_function(self):
         """log p(x, y) of all classes as a jax function of one point, in the units of X."""
         check_is_fitted(self)
         if not hasattr(self, "densities_"):
-            return JointInUnits(from_plain(self.model_), self.mean_, self.scale_, self._shifts())
+            energies = OfRawRows(from_plain(self.model_), self.mean_, self.scale_)
+            return Plus(energies, self._added_constants() - np.log(self.scale_).sum())
         self._need_fields()
-        shifts = np.log(self.priors_) + self.intercepts_
-        return SeparateInUnits(tuple(d.log_density_function() for d in self.densities_), shifts)
+        functions = tuple(density.log_density_function() for density in self.densities_)
+        return Plus(SideBySide(functions), np.log(self.priors_) + self.intercepts_)
 
     def _need_fields(self):
         for density in self.densities_:
@@ -452,6 +470,19 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 return density.sample(n, random_state=seed)
             drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
             return drawn[0] if isinstance(drawn, tuple) else drawn
-        field = ClassEnergy(from_plain(self.model_), np.int32(k))
-        drawn = MALA(0.05, 200, 0.995).sample(key_from(state), field, n, self.start_rows_[k])
-        return drawn.rows * self.scale_ + self.mean_
+        return self._sample_joint(k, n, key_from(state)).astype(self.dtype_)
+
+    def _sample_joint(self, k, n, key):
+        """Rows of class k by MALA in coordinates where its rows have unit covariance: one step suits all directions."""
+        model, rows = from_plain(self.model_), self.start_rows_[k]
+        frame = fit_gaussian(rows, noise=self.noise) if len(rows) > 1 else model.base
+        field = Whitened(ClassEnergy(model, np.int32(k)), frame)
+        step = MALA_STEP
+        while True:
+            sampler = MALA(step, 200, 0.995)
+            drawn = sampler.sample(key, field, n, frame.whitened(rows))
+            if drawn.acceptance > WANTED_ACCEPTANCE or step < MALA_STEP / 1000:
+                break
+            step /= 4
+        warn_of_low_acceptance(drawn, sampler)
+        return frame.coloured(drawn.rows) * self.scale_ + self.mean_

@@ -3,22 +3,23 @@
 Algorithm 1 of the paper (field, anchor, integral) behind scikit-learn's density interface.
 """
 
+import contextlib
+import dataclasses
 import numbers
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from sklearn import get_config
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._jax.batching import as_rows, in_units, map_rows
-from scorefield._jax.errors import warn_caller
-from scorefield._jax.pytrees import Method, pytree
+from scorefield._jax.errors import DivergedError, warn_caller
+from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
-from scorefield.data.scaling import column_scale
+from scorefield.data.scaling import column_units
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -35,7 +36,8 @@ from scorefield.fields.gaussian import Gaussian, fit_gaussian
 from scorefield.fields.networks import ACTIVATIONS
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
-from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_anchor
+from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
+from scorefield.inference.functions import OfRawRows, Plus
 from scorefield.inference.line_integrals import N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 from scorefield.training.losses import (
@@ -49,9 +51,10 @@ from scorefield.training.losses import (
     mean_loss,
 )
 from scorefield.training.minibatches import split_held_out
-from scorefield.training.together import Task, run_together
+from scorefield.training.together import Task, train_together
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
+SOLVED = ("gaussian", "kernel")  # in closed form; the others are trained
 AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
 MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
@@ -59,27 +62,48 @@ LOW_ACCEPTANCE = 0.1
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
 
 
-@pytree
-class Offset:
-    """A log density up to a constant, plus the constant."""
+class Prepared(NamedTuple):
+    """A table ready to be learned from: standardised rows, the split that models are chosen by, networks to train."""
 
-    function: object
-    offset: float
+    key: jax.Array
+    rows: np.ndarray
+    noise: float
+    kept: np.ndarray
+    held: np.ndarray
+    tasks: dict[str, Task | None]  # by the candidate's name; None where it is solved in closed form
 
-    def __call__(self, x):
-        return self.function(x) + self.offset  # type: ignore[operator]
+
+def fit_together(densities, tables, names=None):
+    """Fit each density to its table; the networks of all of them that have one shape train in one program.
+
+    Every fit draws the random numbers that it would draw alone. `names` are put before the errors of each.
+    """
+    names = [""] * len(densities) if names is None else names
+    prepared = []
+    for density, X, name in zip(densities, tables, names, strict=True):
+        with errors_begin_with(name):
+            prepared.append(density._prepare(X))
+    wanted = [(number, model) for number, own in enumerate(prepared) for model, task in own.tasks.items() if task]
+    try:
+        results = train_together([prepared[number].tasks[model] for number, model in wanted])
+    except DivergedError as error:
+        with errors_begin_with(names[wanted[error.model][0]]):
+            raise
+    trained = dict(zip(wanted, results, strict=True))
+    for number, (density, name) in enumerate(zip(densities, names, strict=True)):
+        with errors_begin_with(name):
+            density._finish(prepared[number], {m: fit for (owner, m), fit in trained.items() if owner == number})
 
 
-@pytree
-class InUnits:
-    """A log density of standardised rows as one of rows in their own units."""
-
-    function: object
-    mean: jax.Array
-    scale: jax.Array
-
-    def __call__(self, x):
-        return self.function((x - self.mean) / self.scale) - jnp.sum(jnp.log(self.scale))  # type: ignore[operator]
+@contextlib.contextmanager
+def errors_begin_with(name):
+    """Put a name before the messages of value errors."""
+    try:
+        yield
+    except ValueError as error:
+        if not name:
+            raise
+        raise ValueError(f"{name}: {error}") from error
 
 
 @stored_by_public_name
@@ -222,30 +246,40 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Learn the field of the rows of X, shape (n, d); y is ignored."""
         X = self._check_new(X)
         with fit_task(self, X=X):
-            run_together([self._fitting(X)])
+            fit_together([self], [X])
+            self._normalize()
         return self
-
-    def fitting(self, X):
-        """The fit as a generator: it yields training tasks and is sent their results, beside those of other fits."""
-        if not get_config()["skip_parameter_validation"]:
-            self._validate_params()
-        yield from self._fitting(self._check_new(X))
 
     def _check_new(self, X):
         return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
 
-    def _fitting(self, X):
+    def _prepare(self, X):
+        """Standardise the rows, split them, and set up the networks of the candidates."""
         key = key_from(self.random_state)
-        self._set_scale(X)
-        rows = as_rows(self._to_units(X))
-        names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
-        field = yield from self._choose(key, names, rows)
-        self.model_ = to_plain(field)
-        keep = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
-        self.start_rows_ = rows[np.sort(keep)]
-        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
-        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + self._noise(*rows.shape) ** 2
         self.dtype_ = X.dtype.str
+        self.mean_, self.scale_ = column_units(X) if self.standardize else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        rows = as_rows(self._standardized(X))
+        names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
+        noise = self._noise(*rows.shape)
+        kept, held = split_held_out(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
+        if len(kept) < 2:
+            kept = held = rows
+        tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}
+        return Prepared(key, rows, noise, kept, held, tasks)
+
+    def _finish(self, prepared, trained):
+        """Choose among the candidates, and keep what prediction and sampling need."""
+        key, rows = prepared.key, prepared.rows
+        for name, fit in trained.items():
+            report = prepared.tasks[name].options["callback"]
+            if report:
+                report.close(f"{name}: weights of step {fit.best_step}")
+        field = self._choose(prepared, trained)
+        self.model_ = to_plain(field)
+        order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
+        self.start_rows_ = rows[np.sort(order)]
+        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
+        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + prepared.noise**2
         self._set_anchor(key, field, rows)
 
     def _candidates(self, n):
@@ -268,19 +302,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """A Langevin step that is stable on this field: at most the data's variance along its narrowest direction."""
         return min(wanted, self.least_variance_) or wanted
 
-    def _set_scale(self, X):
-        """Column means and deviations in double precision; a constant column keeps its unit."""
-        d = X.shape[1]
-        self.mean_, self.scale_ = np.zeros(d), np.ones(d)
-        if self.standardize:
-            self.mean_ = X.mean(axis=0, dtype=np.float64)
-            # Divided before it is squared: columns of 1e30 or 1e-30 neither overflow nor vanish.
-            widest = np.abs(X - self.mean_).max(axis=0)
-            unit = np.where(widest > 0, widest, 1.0)
-            deviation = unit * np.sqrt(np.mean(((X - self.mean_) / unit) ** 2, axis=0))
-            self.scale_ = column_scale(self.mean_, deviation, X.dtype)
-
-    def _to_units(self, X):
+    def _standardized(self, X):
         return in_units(X, self.mean_, self.scale_)
 
     def _noise(self, n, d):
@@ -288,39 +310,33 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return float(self.noise)
         return 0.0 if self.objective in ("exact", "sliced") else default_noise(n, d)
 
-    def _choose(self, key, names, rows):
-        """Fit the candidates and keep the best; a model solved in closed form is solved again on all rows."""
-        noise = self._noise(*rows.shape)
-        kept, held = split_held_out(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
-        if len(kept) < 2:
-            kept = held = rows
-        self.candidates_, fields, self.history_ = [], {}, {}
+    def _choose(self, prepared, trained):
+        """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
+        key, rows, noise, kept, held, tasks = prepared
+        if len(tasks) == 1:
+            (name,) = tasks
+            self.model_name_, self.history_ = name, _history(trained.get(name))
+            self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
+            return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
         common = default_noise(*rows.shape)
-        for name in names:
-            alone, solved = len(names) == 1, name in ("gaussian", "kernel")
-            if solved:
-                field, history = self._solve(key, name, rows if alone else kept, noise), {}
-            else:
-                field, history = yield from self._train(key, name, kept, held, noise)
-            loss = None
-            if not alone:
-                repeated = np.tile(held, (SELECTION_DRAWS, 1))
-                loss = mean_loss(key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated)
-            fields[name] = (field, history)
-            self.candidates_.append({"model": name, "held_out_loss": loss, "chosen": False})
-        best = min(range(len(names)), key=lambda i: self.candidates_[i]["held_out_loss"] or 0.0)
-        self.candidates_[best]["chosen"] = True
-        self.model_name_ = names[best]
-        field, self.history_ = fields[self.model_name_]
-        if len(names) > 1:
-            if self.verbose:
-                losses = ", ".join(f"{c['model']} {c['held_out_loss']:.4f}" for c in self.candidates_)
-                ProgressReport(self, "", self.verbose).close(
-                    f"chose {self.model_name_}: least held-out denoising loss at noise {common:.3g} ({losses})"
-                )
-            if self.model_name_ in ("gaussian", "kernel"):
-                field = self._solve(key, self.model_name_, rows, noise)
-        return field
+        fields, losses = {}, {}
+        for name, task in tasks.items():
+            field = fields[name] = trained[name].model if task else self._solve(key, name, kept, noise)
+            repeated = np.tile(held, (SELECTION_DRAWS, 1))
+            losses[name] = mean_loss(
+                key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated
+            )
+        best = min(losses, key=losses.__getitem__)
+        self.model_name_, self.history_ = best, _history(trained.get(best))
+        self.candidates_ = [
+            {"model": name, "held_out_loss": loss, "chosen": name == best} for name, loss in losses.items()
+        ]
+        if self.verbose:
+            told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+            ProgressReport(self, "", self.verbose).close(
+                f"chose {best}: least held-out denoising loss at noise {common:.3g} ({told})"
+            )
+        return self._solve(key, best, rows, noise) if best in SOLVED else fields[best]
 
     def _solve(self, key, name, rows, noise):
         """A field of standardised rows in closed form."""
@@ -328,9 +344,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
         return fit_gaussian(rows, noise=noise) if name == "gaussian" else fit_kernel(key, rows, noise=noise).field
 
-    def _train(self, key, name, rows, held_out, noise):
-        """A network on standardised rows: the field and its history, through one task."""
-        start, objective = self._network_task(key, name, rows, noise)
+    def _task(self, key, name, rows, held_out, noise):
+        """A network to be trained on standardised rows."""
+        start, objective = self._network(key, name, rows, noise)
         report = ProgressReport(self, name, self.verbose)
         options = {
             "learning_rate": self.learning_rate,
@@ -339,12 +355,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             "patience": PATIENCE if self.early_stopping else None,
             "callback": report if report.wanted else None,
         }
-        fit = yield Task(key, start, rows, objective, held_out, options)
-        report.close(f"{name}: weights of step {fit.best_step}")
-        history = {"loss": fit.loss, "held_out_loss": fit.held_out_loss, "steps": fit.steps, "best_step": fit.best_step}
-        return fit.model, history
+        return Task(key, start, rows, objective, held_out, options)
 
-    def _network_task(self, key, name, rows, noise):
+    def _network(self, key, name, rows, noise):
         """The untrained network and its objective."""
         options = {"hidden": tuple(self.hidden), "activation": self.activation}
         if name == "diffusion":
@@ -364,25 +377,45 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return start, NoisyRows(objective, noise) if noise else objective
 
     def _set_anchor(self, key, field, rows):
-        """The constant of the log density, and how far it depends on the path of integration."""
-        self.offset_, self.anchor_size_, self.path_gap_ = 0.0, float(len(rows)), 0.0
-        origin = rows.mean(axis=0)
-        self.origin_ = origin
+        """Prepare the constant of the log density, and measure how far it depends on the path of integration."""
+        for name in ("anchor_", "proposal_"):
+            vars(self).pop(name, None)
+        self.origin_ = rows.mean(axis=0)
+        self.path_gap_ = 0.0
         if not self._has_potential(field):
             near = rows[:: max(1, len(rows) // 64)]
-            self.path_gap_ = float(path_gap(self._smoothed(field), origin, near).mean())
+            self.path_gap_ = float(path_gap(self._smoothed(field), self.origin_, near).mean())
         if self.anchor == "auto" and self.model_name_ in ("gaussian", "diffusion") and self.smoothing is None:
+            self.anchor_ = [0.0, float(len(rows))]  # the log density is exact
             return
-        function = self._unnormalised(field)
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
         rows = rows + self._noise(*rows.shape) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
-        if self.anchor == "gaussian":
-            result = gaussian_anchor(function, rows)
-        elif self.anchor == "counting":
-            result = counting_anchor(function, rows)
+        if self.anchor in ("gaussian", "counting"):
+            anchor = gaussian_anchor if self.anchor == "gaussian" else counting_anchor
+            self.anchor_ = [float(value) for value in anchor(self._unnormalised(field), rows)]
         else:
-            result = importance_anchor(key, function, rows, points=self._points(field))
-        self.offset_, self.anchor_size_ = float(result.offset), float(result.effective_size)
+            self.proposal_ = to_plain(importance_proposal(rows))
+            self.anchor_seed_ = np.asarray(jax.random.key_data(key))
+
+    def _normalize(self):
+        """The anchor's constant and effective size. Importance sampling runs on first use: sampling needs neither."""
+        if not hasattr(self, "anchor_"):
+            field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
+            proposal, points = from_plain(self.proposal_), self._points(field)
+            self.anchor_ = [
+                float(v) for v in importance_constant(key, self._unnormalised(field), proposal, points=points)
+            ]
+        return self.anchor_
+
+    @property
+    def log_constant_(self):
+        """What is added to the integral of the field to give log densities of standardised rows."""
+        return self._normalize()[0]
+
+    @property
+    def anchor_size_(self):
+        """Effective number of points behind the anchor."""
+        return self._normalize()[1]
 
     def _has_potential(self, field):
         flow = self.model_name_ == "diffusion" and self.anchor == "auto"
@@ -405,13 +438,14 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Points at which the log density of one row evaluates the field."""
         return 1 if self._has_potential(field) else N_NODES
 
-    def log_density_function(self, units=True):
-        """The fitted log density as a jax function of one point; in standardised coordinates if not ``units``."""
+    def _log_density(self):
+        """The log density of standardised rows as a jax function of one point."""
+        return Plus(self._unnormalised(from_plain(self.model_)), self.log_constant_)
+
+    def log_density_function(self):
+        """The fitted log density as a jax function of one point in the units of X."""
         check_is_fitted(self)
-        function = Offset(self._unnormalised(from_plain(self.model_)), self.offset_)
-        if not units:
-            return function
-        return InUnits(function, self.mean_, self.scale_)
+        return Plus(OfRawRows(self._log_density(), self.mean_, self.scale_), -np.log(self.scale_).sum())
 
     def _check(self, X):
         check_is_fitted(self)
@@ -421,8 +455,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def score_samples(self, X):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
-        function = self.log_density_function(units=False)
-        values = map_rows(function, X, points=self._points(from_plain(self.model_)), units=(self.mean_, self.scale_))
+        values = map_rows(
+            self._log_density(), X, points=self._points(from_plain(self.model_)), units=(self.mean_, self.scale_)
+        )
         return (values - np.log(self.scale_).sum()).astype(X.dtype)
 
     def score(self, X, y=None):
@@ -440,29 +475,47 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def sample(self, n=1, random_state=None):
         """Draw n rows, shape (n, d); ``random_state=None`` uses the estimator's own."""
         check_is_fitted(self)
-        drawn = self.draw(n, self.random_state if random_state is None else random_state).rows
-        return (drawn * self.scale_ + self.mean_).astype(self.dtype_)
+        return self.draw(n, self.random_state if random_state is None else random_state).rows.astype(self.dtype_)
 
-    def draw(self, n, random_state=None, *, sampler=None, rows=None):
-        """Standardised rows with their diagnostics (:class:`scorefield.samplers.Samples`), from chains on ``rows``."""
+    def draw(self, n, random_state=None, *, sampler=None, X_start=None):
+        """Rows in the units of X with their diagnostics (:class:`scorefield.sampling.Samples`).
+
+        Chains start from the rows of ``X_start``, or from rows that the density was fitted to.
+        """
         key, field = key_from(random_state), from_plain(self.model_)
         sampler = sampler or self.sampler
         if sampler is None and isinstance(field, Gaussian) and self.smoothing is None:
             if n < 1:
                 raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
             exact = field.mean + host_rng(key, Stream.EXACT_DRAWS).normal(size=(n, len(self.mean_))) @ field.color
-            return Samples(exact.astype(np.float32), np.full(n, -1), 0, None, None)
+            return self._in_units_of_X(Samples(np.asarray(exact, np.float32), np.full(n, -1), 0, None, None))
         if sampler is None:
             chain = MALA if self._has_potential(field) and field.conservative else Langevin
             by_model = {"diffusion": ReverseDiffusion()} if self.smoothing is None else {}
             sampler = by_model.get(self.model_name_, chain(self.safe_step(0.05), 200, 0.995))
-        drawn = sampler.sample(key, self._smoothed(field), n, self.start_rows_ if rows is None else rows)
-        if drawn.acceptance is not None and drawn.acceptance < LOW_ACCEPTANCE:
-            warn_caller(
-                f"{type(sampler).__name__} accepted only {drawn.acceptance:.1%} of its proposals, so many rows are "
-                "copies of their starts; choose a smaller step_size."
-            )
-        return drawn
+        starts = self.start_rows_ if X_start is None else self._standardized(X_start)
+        drawn = sampler.sample(key, self._smoothed(field), n, starts)
+        warn_of_low_acceptance(drawn, sampler)
+        return self._in_units_of_X(drawn)
+
+    def _in_units_of_X(self, samples):
+        return dataclasses.replace(samples, rows=samples.rows * self.scale_ + self.mean_)
+
+
+def warn_of_low_acceptance(samples, sampler):
+    """Warn where most proposals of a Metropolis-adjusted sampler were rejected."""
+    if samples.acceptance is not None and samples.acceptance < LOW_ACCEPTANCE:
+        warn_caller(
+            f"{type(sampler).__name__} accepted only {samples.acceptance:.1%} of its proposals, so many rows are "
+            "copies of their starts; choose a smaller step_size."
+        )
+
+
+def _history(fit):
+    """Losses of a trained network; nothing for a model solved in closed form."""
+    if fit is None:
+        return {}
+    return {"loss": fit.loss, "held_out_loss": fit.held_out_loss, "steps": fit.steps, "best_step": fit.best_step}
 
 
 def candidate_models(n):

@@ -1,36 +1,8 @@
-"""What classifiers are made of: rows for the members of an ensemble, and class densities in the units of X."""
+"""Which rows each member of an ensemble is trained on and stopped by."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.pytrees import pytree
-from scorefield.fields.joint import JointEnergies
 from scorefield.training.minibatches import Part
-
-
-@pytree
-class JointInUnits:
-    """x in its own units -> log p(x, y) of all classes of a joint model, with shifts that hold priors and anchor."""
-
-    model: JointEnergies
-    mean: jax.Array
-    scale: jax.Array
-    shifts: jax.Array
-
-    def __call__(self, x):
-        return self.model((x - self.mean) / self.scale) + self.shifts - jnp.sum(jnp.log(self.scale))
-
-
-@pytree
-class SeparateInUnits:
-    """x in its own units -> log p(x, y) of separately fitted densities."""
-
-    functions: tuple
-    shifts: jax.Array
-
-    def __call__(self, x):
-        return jnp.stack([function(x) for function in self.functions]) + self.shifts
 
 
 def count_folds(n_members):

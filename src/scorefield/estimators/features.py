@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.estimators._sklearn import HasMethods, fit_context
-from scorefield.estimators.class_densities import fit_class_densities, prepared
+from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
 
 
@@ -67,15 +67,15 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
         checked = validate_data(self, X, **target, dtype=[np.float64, np.float32], ensure_min_samples=2)
         density = ScoreDensity() if self.density is None else self.density
         seed = seed_from(self.random_state)
-        if not self.per_class:
-            self.densities_ = [prepared(density, seed % (1 << 31)).fit(checked)]
-            return self
-        X, y = checked
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(np.asarray(y), return_inverse=True)
-        n = len(self.classes_)
-        tables, seeds = [X[labels == k] for k in range(n)], [(seed + k) % (1 << 31) for k in range(n)]
-        self.densities_ = fit_class_densities([density] * n, tables, self.classes_.tolist(), seeds)
+        if self.per_class:
+            X, y = checked
+            check_classification_targets(y)
+            self.classes_, numbers = np.unique(np.asarray(y), return_inverse=True)
+            labels, tables = self.classes_.tolist(), [X[numbers == k] for k in range(len(self.classes_))]
+        else:
+            labels, tables = ["all"], [checked]
+        rngs = [class_rng(seed, k) for k in range(len(tables))]
+        self.densities_ = fit_class_densities([density] * len(tables), tables, labels, rngs, normalize=False)
         return self
 
     def transform(self, X):

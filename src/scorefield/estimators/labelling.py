@@ -99,11 +99,12 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         if self.rule == "pseudo-density":
             self.model_ = ScoreClassifier(density, random_state=self.random_state)
         elif self.rule == "radius":
-            most = self.classes_.tolist()[np.argmax(counts)]  # the answer where no row is in reach
+            most = int(np.argmax(counts))  # the answer where no row is in reach
             self.model_ = RadiusNeighborsClassifier(radius=self.radius, outlier_label=most)
         else:
             self.model_ = KNeighborsClassifier(min(self.n_neighbors, len(X)))
-        self.model_.fit(X, y)
+        # Class numbers: RadiusNeighborsClassifier refuses labels whose type is not exactly that of outlier_label.
+        self.model_.fit(X, np.searchsorted(self.classes_, y))
         return self
 
     def predict_proba(self, X):

@@ -25,7 +25,7 @@ from scorefield.data.columns import (
     is_frame,
 )
 from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, check_feature_names
-from scorefield.estimators.class_densities import fit_class_densities
+from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
@@ -114,7 +114,8 @@ class ScoreOverSampler(BaseOverSampler):
 
     _parameter_constraints = {
         **BaseOverSampler._parameter_constraints,
-        "density": [None, HasMethods(["fit", "draw"])],
+        "random_state": ["random_state", np.random.Generator],
+        "density": [None, ScoreDensity],
         "sampler": [None, HasMethods(["sample"])],
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
         "bounds": [None, StrOptions({"observed"}), "array-like"],
@@ -193,7 +194,7 @@ class ScoreOverSampler(BaseOverSampler):
         limits = self._limits(numbers.shape[1])
         seed = seed_from(self.random_state) % (1 << 31)
         wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
-        rngs = {label: np.random.default_rng([seed, position]) for label, (position, _) in wanted.items()}
+        rngs = {label: class_rng(seed, position) for label, (position, _) in wanted.items()}
         owns = {label: np.flatnonzero(y == label) for label in wanted}
         self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
         numbers_new, donors, parents, labels = [], [], [], []
@@ -266,18 +267,17 @@ class ScoreOverSampler(BaseOverSampler):
         density = self.densities_[label]
         default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
         sampler = self.sampler or density.sampler or default
-        starts = density._to_units(rows[:, varying])
 
         def draw(n):
             drawn = repeated(n)  # columns that are constant within the class stay so
-            result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, rows=starts)
+            result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, X_start=rows[:, varying])
             if result.n_diverged:
                 warn_caller(
                     f"Class {plain(label)!r}: {result.n_diverged} chains diverged and were replaced with a step size "
                     f"of {result.step_size:.3g}; choose a smaller step_size than "
                     f"{sampler.get_params().get('step_size')}."
                 )
-            drawn[:, varying] = result.rows.astype(np.float64) * density.scale_ + density.mean_
+            drawn[:, varying] = result.rows
             return drawn, result.parents
 
         return draw
@@ -286,7 +286,7 @@ class ScoreOverSampler(BaseOverSampler):
         """The density of each class that has a column which varies, over these columns; all are trained together."""
         varying = {label: rows[:, varying_columns(rows)] for label, rows in tables.items()}
         varying = {label: rows for label, rows in varying.items() if rows.shape[1]}
-        densities, seeds = [], []
+        densities = []
         for label, rows in varying.items():
             density = ScoreDensity() if self.density is None else self.density
             if len(rows) < FEW_ROWS:
@@ -296,8 +296,13 @@ class ScoreOverSampler(BaseOverSampler):
                 )
                 density = ScoreDensity(model="gaussian", noise=default_noise(*rows.shape))
             densities.append(density)
-            seeds.append(int(rngs[label].integers(1 << 31)) if density.random_state is None else None)
-        fitted = fit_class_densities(densities, list(varying.values()), [plain(label) for label in varying], seeds)
+        fitted = fit_class_densities(
+            densities,
+            list(varying.values()),
+            [plain(label) for label in varying],
+            [rngs[label] for label in varying],
+            normalize=False,
+        )
         return dict(zip(varying, fitted, strict=True))
 
     def _limits(self, d):

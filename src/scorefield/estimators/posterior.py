@@ -17,6 +17,7 @@ from scorefield._jax.pytrees import pytree, static
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.inference import decisions
 from scorefield.inference.decisions import Boundary, LinearLogits
+from scorefield.inference.functions import OfRawRows
 
 
 @pytree
@@ -67,7 +68,7 @@ def logits_function(estimator):
         for _, scaler in reversed(estimator.steps[:-1]):
             d = scaler.n_features_in_
             shift = np.zeros(d) if scaler.mean_ is None else scaler.mean_
-            logits = _Scaled(logits, shift, np.ones(d) if scaler.scale_ is None else scaler.scale_)
+            logits = OfRawRows(logits, shift, np.ones(d) if scaler.scale_ is None else scaler.scale_)
         return logits, classes
     if callable(estimator) and not isinstance(estimator, BaseEstimator):
         opaque = jax.tree.leaves(estimator) == [estimator]  # else a pytree, whose arrays are seen as such
@@ -76,16 +77,6 @@ def logits_function(estimator):
         f"Expected LogisticRegression, ScoreClassifier, a pipeline of scalers and one of them, or a jax function "
         f"x -> logits, got {type(estimator).__name__}; a piecewise constant posterior (trees, neighbours) has no field."
     )
-
-
-@pytree
-class _Scaled:
-    logits: object
-    mean: jax.Array
-    scale: jax.Array
-
-    def __call__(self, x):
-        return self.logits((x - self.mean) / self.scale)  # type: ignore[operator]
 
 
 def _index(classes, label, logits, X):

@@ -44,6 +44,14 @@ class Gaussian(Field):
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return self(x), -jnp.sum(self.whiten**2)
 
+    def whitened(self, rows: Any) -> np.ndarray:
+        """Coordinates (n, d) in which this Gaussian is N(0, I)."""
+        return (np.asarray(rows) - np.asarray(self.mean)) @ np.asarray(self.whiten)
+
+    def coloured(self, rows: Any) -> np.ndarray:
+        """The rows behind `whitened`."""
+        return np.asarray(self.mean) + np.asarray(rows) @ np.asarray(self.color)
+
     def sample(self, key: jax.Array, n: int) -> jax.Array:
         """`n` independent rows (n, d)."""
         return self.mean + jax.random.normal(key, (n, self.mean.shape[0])) @ self.color
@@ -108,3 +116,21 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0
 def standard_gaussian(d: int) -> Gaussian:
     """N(0, I)."""
     return Gaussian(jnp.zeros(d), jnp.eye(d), jnp.eye(d))
+
+
+@pytree
+class Whitened(Field):
+    """A conservative field in the coordinates z of a frame, where x = frame.mean + z frame.color."""
+
+    field: Field
+    frame: Gaussian
+    conservative = True
+
+    def _point(self, z: jax.Array) -> jax.Array:
+        return self.frame.mean + z @ self.frame.color
+
+    def potential(self, z: jax.Array) -> jax.Array:
+        return self.field.potential(self._point(z))
+
+    def __call__(self, z: jax.Array) -> jax.Array:
+        return self.frame.color @ self.field(self._point(z))

@@ -65,6 +65,11 @@ class JointEnergies:
     def __call__(self, x: jax.Array) -> jax.Array:
         return jax.lax.stop_gradient(self.base).potential(x) + self.logits(x)
 
+    def logits_and_energies(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """`logits` and the log joint densities, in one pass."""
+        logits = self.logits(x)
+        return logits, jax.lax.stop_gradient(self.base).potential(x) + logits
+
     def scores(self, x: jax.Array) -> jax.Array:
         """The fields of all classes at x: (classes, d)."""
         return jax.lax.stop_gradient(self.base)(x) + jax.jacrev(self.logits)(x)

@@ -18,6 +18,7 @@ from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
 
 LogDensity = Callable[[jax.Array], jax.Array]
+N_DRAWS = 16384  # of the importance proposal
 MAX_KERNELS = 256  # rows behind the importance proposal
 WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
 
@@ -115,13 +116,19 @@ def importance_proposal(rows: object) -> Proposal:
 
 
 def importance_anchor(
-    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384, points: int = 1
+    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = N_DRAWS, points: int = 1
 ) -> Anchor:
-    """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size.
+    """The normaliser by importance sampling from `importance_proposal(rows)`; see `importance_constant`."""
+    return importance_constant(key, log_density, importance_proposal(rows), n_draws=n_draws, points=points)
+
+
+def importance_constant(
+    key: jax.Array, log_density: LogDensity, proposal: Proposal, *, n_draws: int = N_DRAWS, points: int = 1
+) -> Anchor:
+    """-log Z with Z = E_q[exp(log_density) / q] over draws of a proposal q, and its effective sample size.
 
     `points` is the number of points at which the log density evaluates its field.
     """
-    proposal = importance_proposal(rows)
     draws = proposal.sample(key, n_draws)
     log_weights = map_rows(log_density, draws, points=points) - map_rows(
         Method(proposal, "log_density"), draws, points=MAX_KERNELS

@@ -1,7 +1,6 @@
-"""Several fits at once: models of one shape, whoever asks for them, are trained in one program."""
+"""Train the models of several fits at once: those of one shape share one program."""
 
-import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -63,23 +62,3 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
             raise
         results.update(zip(numbers, fits, strict=True))
     return [results[number] for number in range(len(tasks))]
-
-
-def run_together(fits: Sequence[Generator[Task, Trained, Any]]) -> None:
-    """Run generators that ask for training by yielding tasks: what all of them wait for is trained at once.
-
-    A generator is told of its own model's divergence, so that it can say more of it; the run ends in any case.
-    """
-    waiting = {number: task for number, fit in enumerate(fits) if (task := next(fit, None))}
-    while waiting:
-        numbers = list(waiting)
-        try:
-            results = train_together([waiting[number] for number in numbers])
-        except DivergedError as error:
-            with contextlib.suppress(StopIteration):
-                fits[numbers[error.model]].throw(error)
-            raise
-        waiting = {}
-        for number, result in zip(numbers, results, strict=True):
-            with contextlib.suppress(StopIteration):
-                waiting[number] = fits[number].send(result)

@@ -105,7 +105,7 @@ def chain_is_noise(seed, config):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(128, 10)).astype(np.float32)
     density = ScoreDensity(model="gaussian", standardize=False, random_state=seed).fit(rows)
-    drawn = density.draw(2000, seed, sampler=Langevin(0.0005, 40, 0.9), rows=rows)
+    drawn = density.draw(2000, seed, sampler=Langevin(0.0005, 40, 0.9), X_start=rows)
     moved = (drawn.rows - rows[drawn.parents]).std()
     return f"l = 40, eps = .0005: rows move by {moved:.3f} a column (sqrt(l eps) = {np.sqrt(40 * 0.0005):.3f})"
 

@@ -1,0 +1,41 @@
+"""Functions of one point, combined: plus a constant, side by side, and in the units of raw rows."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from scorefield._jax.pytrees import pytree
+
+
+@pytree
+class Plus:
+    """x -> function(x) + constant."""
+
+    function: Any
+    constant: Any
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.function(x) + self.constant
+
+
+@pytree
+class OfRawRows:
+    """A function of standardised points as a function of raw ones."""
+
+    function: Any
+    mean: Any
+    scale: Any
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.function((x - self.mean) / self.scale)
+
+
+@pytree
+class SideBySide:
+    """x -> the values of several scalar functions (k,)."""
+
+    functions: tuple[Any, ...]
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jnp.stack([function(x) for function in self.functions])
