@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._jax.batching import in_units, map_rows
+from scorefield._jax.batching import map_rows, standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
@@ -233,7 +233,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scaler = ScoreDensity()  # the same column units as a density's
         scaler._set_scale(X)
         self.mean_, self.scale_ = scaler.mean_, scaler.scale_
-        rows = in_units(X, *self._units())
+        rows = standardized(X, *self._units())
         table = (rows, labels.astype(np.int32))
         parts = member_parts(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
         model = self._train_joint(key, table, parts, fit_gaussian(rows, noise=self.noise))
@@ -352,7 +352,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
             return logs + self.intercepts_
-        logs = map_rows(from_plain(self.model_), X, points=self._members(), units=self._units()).astype(np.float64)
+        logs = map_rows(from_plain(self.model_), X, points=self._members(), standardize=self._units()).astype(
+            np.float64
+        )
         return logs - np.log(self.scale_).sum() + self._shifts() - np.log(self.priors_)
 
     def _joint_log_likelihood(self, X):
@@ -362,7 +364,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         swallow the differences between classes.
         """
         if not hasattr(self, "densities_"):
-            logits = map_rows(Method(from_plain(self.model_), "logits"), X, points=self._members(), units=self._units())
+            logits = map_rows(
+                Method(from_plain(self.model_), "logits"), X, points=self._members(), standardize=self._units()
+            )
             return logits.astype(np.float64) + self._shifts()
         joint = self._log_likelihood(X) + np.log(self.priors_)
         lost = ~np.isfinite(joint).any(axis=1)  # no density claims the row: only the priors speak
@@ -435,7 +439,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
-        scores = map_rows(Method(from_plain(self.model_), "scores"), X, points=self._members(), units=self._units())
+        scores = map_rows(
+            Method(from_plain(self.model_), "scores"), X, points=self._members(), standardize=self._units()
+        )
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):

@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._jax.batching import as_rows, in_units, map_rows
+from scorefield._jax.batching import as_rows, map_rows, standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method, pytree
 from scorefield._jax.random import Stream, host_rng, key_from
@@ -281,7 +281,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.scale_ = column_scale(self.mean_, deviation, X.dtype)
 
     def _to_units(self, X):
-        return in_units(X, self.mean_, self.scale_)
+        return standardized(X, self.mean_, self.scale_)
 
     def _noise(self, n, d):
         if self.noise != "auto":
@@ -422,7 +422,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
         function = self.log_density_function(units=False)
-        values = map_rows(function, X, points=self._points(from_plain(self.model_)), units=(self.mean_, self.scale_))
+        values = map_rows(
+            function, X, points=self._points(from_plain(self.model_)), standardize=(self.mean_, self.scale_)
+        )
         return (values - np.log(self.scale_).sum()).astype(X.dtype)
 
     def score(self, X, y=None):
@@ -434,7 +436,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)
         field = self._smoothed(from_plain(self.model_))
-        scores = map_rows(Method(field, "__call__"), X, units=(self.mean_, self.scale_))
+        scores = map_rows(Method(field, "__call__"), X, standardize=(self.mean_, self.scale_))
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):
