@@ -36,7 +36,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import fit_class_densities
 from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity
-from scorefield.estimators.ensemble import JointInUnits, SeparateInUnits, count_folds, member_parts, parts_of_folds
+from scorefield.estimators.ensemble import JointInUnits, SeparateInUnits, count_folds, member_splits, splits_of_folds
 from scorefield.estimators.progress import ProgressReport
 from scorefield.fields.gaussian import fit_gaussian, gaussian_from_covariance
 from scorefield.fields.joint import ClassEnergy, JointEnergies, columns_of, init_joint
@@ -235,8 +235,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.mean_, self.scale_ = scaler.mean_, scaler.scale_
         rows = standardized(X, *self._units())
         table = (rows, labels.astype(np.int32))
-        parts = member_parts(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
-        model = self._train_joint(key, table, parts, fit_gaussian(rows, noise=self.noise))
+        splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
+        model = self._train_joint(key, table, splits, fit_gaussian(rows, noise=self.noise))
         self._set_start_rows(key, rows, labels)
         self.offsets_ = self._joint_offsets(key, model, rows, labels)
 
@@ -251,15 +251,15 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def refill():
             fresh, folds = buffer.refill()
-            return [fresh], parts_of_folds(folds, self.n_members)
+            return [fresh], splits_of_folds(folds, self.n_members)
 
-        model = self._train_joint(key, table, parts_of_folds(folds, self.n_members), base, refill)
+        model = self._train_joint(key, table, splits_of_folds(folds, self.n_members), base, refill)
         pooled = buffer.pooled()
         self._set_start_rows(key, *pooled)
         # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
         self.offsets_ = self._joint_offsets(key, model, *(table if self.label_weight > 0 else pooled))
 
-    def _train_joint(self, key, table, parts, base, refill=None):
+    def _train_joint(self, key, table, splits, base, refill=None):
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
         columns = columns_of(table[0])
@@ -268,7 +268,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)
         fits = train_many(
-            key, members, [table], objective, parts=parts, max_steps=self.max_steps, patience=JOINT_PATIENCE,
+            key, members, [table], objective, splits=splits, max_steps=self.max_steps, patience=JOINT_PATIENCE,
             held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report, refill=refill,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
