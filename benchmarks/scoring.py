@@ -34,7 +34,7 @@ def main():
     jobs = {
         "energy": (lambda: fitted["energy"].score_samples(X), network_flops((D, *HIDDEN, 1))),
         "line integral, 64 nodes": (
-            lambda: map_rows(integral, X, points=NODES, units=(mlp.mean_, mlp.scale_)),
+            lambda: map_rows(integral, X, points=NODES, standardize=(mlp.mean_, mlp.scale_)),
             NODES * network_flops((D, *HIDDEN, D)),
         ),
         "line integral, as score_samples has it": (

@@ -116,11 +116,11 @@ def spy(monkeypatch):
     """What the trainer is given: held-out tables, and all tables that each member trains on."""
     seen = {}
 
-    def training(key, models, tables, objective, *, parts, refill, **options):
-        def sides(table, parts, side):
-            return [tuple(leaf[getattr(part, side)] for leaf in table) for part in parts]
+    def training(key, models, tables, objective, *, splits, refill, **options):
+        def sides(table, splits, side):
+            return [tuple(leaf[getattr(split, side)] for leaf in table) for split in splits]
 
-        seen["held"], seen["kept"] = sides(*tables, parts, "held"), [[t] for t in sides(*tables, parts, "kept")]
+        seen["held"], seen["kept"] = sides(*tables, splits, "held"), [[t] for t in sides(*tables, splits, "kept")]
 
         def recorded():
             fresh, fresh_parts = refill()
@@ -128,7 +128,7 @@ def spy(monkeypatch):
                 known.append(table)
             return fresh, fresh_parts
 
-        return train_many(key, models, tables, objective, parts=parts, refill=recorded, **options)
+        return train_many(key, models, tables, objective, splits=splits, refill=recorded, **options)
 
     monkeypatch.setattr(classifier, "train_many", training)
     return seen
@@ -305,7 +305,7 @@ def test_a_refill_needs_rows_held_out():
     from scorefield.training.losses import Exact
 
     rows = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
-    with pytest.raises(ValueError, match="Expected parts beside refill"):
+    with pytest.raises(ValueError, match="Expected splits beside refill"):
         train_many(jax.random.key(0), [standard_gaussian(2)], [rows], Exact(), refill=lambda: [rows])
 
 

@@ -641,19 +641,19 @@ def test_decision_function_agrees_with_predict_under_costs(rng):
 
 
 def test_members_hold_out_stratified_parts():
-    from scorefield.estimators.ensemble import member_parts
+    from scorefield.estimators.ensemble import member_splits
 
     labels = np.repeat([0, 1, 2], [200, 12, 1])
-    parts = member_parts(np.random.default_rng(0), labels, 12)
+    splits = member_splits(np.random.default_rng(0), labels, 12)
     trained = np.zeros(len(labels), int)
-    for kept, held in parts:
+    for kept, held in splits:
         assert not set(kept) & set(held)
         assert len(kept) + len(held) == len(labels)
         assert {0, 1} <= set(labels[held])  # every class that can spare a row
         assert 2 in labels[kept]  # a single row trains
         trained[kept] += 1
     assert trained.min() >= 9  # every row trains most members
-    (kept, held), *_ = member_parts(np.random.default_rng(0), np.array([0, 1]), 1)
+    (kept, held), *_ = member_splits(np.random.default_rng(0), np.array([0, 1]), 1)
     assert set(kept) == set(held) == {0, 1}
 
 

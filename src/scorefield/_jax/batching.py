@@ -36,7 +36,7 @@ def rows_per_call(points: int = 1) -> int:
     return max(POINTS_PER_CALL.get(jax.default_backend(), POINTS_ON_ACCELERATOR) // points, 64)
 
 
-def in_units(rows: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
+def standardized(rows: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
     """Rows less mean over scale, in single precision but subtracted in double; no large temporary is made."""
     result = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), 1 << 16):
@@ -45,11 +45,11 @@ def in_units(rows: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
     return result
 
 
-def map_rows(function: Callable, rows: Any, *, points: int = 1, units: tuple[Any, Any] | None = None) -> Any:
+def map_rows(function: Callable, rows: Any, *, points: int = 1, standardize: tuple[Any, Any] | None = None) -> Any:
     """Apply a one-point pytree `function` to every row, in padded blocks: memory and compilations are bounded.
 
-    `points` is the number of points at which the function evaluates a field for one row; `units` (mean, scale) is
-    taken off block by block.
+    `points` is the number of points at which the function evaluates a field for one row. With `standardize`, a pair
+    (mean, scale), every block is standardized first.
     """
     rows = np.asarray(rows)
     size = min(rows_per_call(points), bucket(len(rows)))
@@ -68,7 +68,7 @@ def map_rows(function: Callable, rows: Any, *, points: int = 1, units: tuple[Any
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         used = len(block)
-        block = block if units is None else in_units(block, *units)
+        block = block if standardize is None else standardized(block, *standardize)
         waiting.append((start, used, _apply(function, block if used == size else pad_rows(block, size))))
         if len(waiting) >= CALLS_IN_FLIGHT:
             fetch()

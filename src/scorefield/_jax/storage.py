@@ -13,17 +13,17 @@ T = TypeVar("T")
 def to_plain(tree: Any) -> Any:
     """A model as nested dicts and lists of numpy arrays, strings and numbers: what a fitted estimator stores."""
     if dataclasses.is_dataclass(tree):
-        parts = {f.name: to_plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}
-        return {"type": type(tree).__name__, **parts}
+        fields = {f.name: to_plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}
+        return {"type": type(tree).__name__, **fields}
     if isinstance(tree, list | tuple):
-        return [to_plain(part) for part in tree]
+        return [to_plain(child) for child in tree]
     return tree if tree is None or isinstance(tree, str | int | float) else np.asarray(tree)
 
 
 def from_plain(plain: Any) -> Any:
     """The model behind `to_plain`. Only known pytree classes are made, so a model file cannot name any other."""
     if isinstance(plain, list | tuple):
-        return tuple(from_plain(part) for part in plain)
+        return tuple(from_plain(child) for child in plain)
     if not isinstance(plain, dict):
         return plain
     cls = _KNOWN.get(plain.get("type", ""))
@@ -32,7 +32,7 @@ def from_plain(plain: Any) -> Any:
         raise ValueError(
             f"Expected a stored model, got keys {sorted(plain)}; the file was edited or is of another version."
         )
-    return cls(**{name: from_plain(part) for name, part in plain.items() if name != "type"})
+    return cls(**{name: from_plain(child) for name, child in plain.items() if name != "type"})
 
 
 def stored_by_public_name(cls: type[T]) -> type[T]:

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._jax.batching import in_units, map_rows
+from scorefield._jax.batching import map_rows, standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
@@ -37,7 +37,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_low_acceptance
-from scorefield.estimators.ensemble import count_folds, member_parts, parts_of_folds
+from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.estimators.progress import ProgressReport
 from scorefield.fields.gaussian import Whitened, fit_gaussian, gaussian_from_covariance
 from scorefield.fields.joint import ClassEnergy, JointEnergies, columns_of, init_joint
@@ -237,10 +237,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _fit_joint(self, key, X, labels):
         self.mean_, self.scale_ = column_units(X)
-        rows = in_units(X, *self._units())
+        rows = standardized(X, *self._units())
         table = (rows, labels.astype(np.int32))
-        parts = member_parts(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
-        model = self._train_joint(key, table, parts, fit_gaussian(rows, noise=self.noise))
+        splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
+        model = self._train_joint(key, table, splits, fit_gaussian(rows, noise=self.noise))
         self._set_start_rows(key, rows, labels)
         self.log_constants_ = self._joint_constants(key, model, rows, labels)
 
@@ -255,15 +255,15 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def refill():
             fresh, folds = buffer.refill()
-            return [fresh], parts_of_folds(folds, self.n_members)
+            return [fresh], splits_of_folds(folds, self.n_members)
 
-        model = self._train_joint(key, table, parts_of_folds(folds, self.n_members), base, refill)
+        model = self._train_joint(key, table, splits_of_folds(folds, self.n_members), base, refill)
         pooled = buffer.pooled()
         self._set_start_rows(key, *pooled)
         # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
         self.log_constants_ = self._joint_constants(key, model, *(table if self.label_weight > 0 else pooled))
 
-    def _train_joint(self, key, table, parts, base, refill=None):
+    def _train_joint(self, key, table, splits, base, refill=None):
         n_classes = len(self.classes_)
         keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
         columns = columns_of(table[0])
@@ -272,7 +272,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         objective = JointLoss(self.noise, float(self.label_weight), weights)
         report = ProgressReport(self, "joint", self.verbose)
         fits = train_many(
-            key, members, [table], objective, parts=parts, max_steps=self.max_steps, patience=JOINT_PATIENCE,
+            key, members, [table], objective, splits=splits, max_steps=self.max_steps, patience=JOINT_PATIENCE,
             held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report, refill=refill,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
@@ -354,7 +354,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
             return logs + self.intercepts_
-        logs = map_rows(from_plain(self.model_), X, points=self._members(), units=self._units()).astype(np.float64)
+        logs = map_rows(from_plain(self.model_), X, points=self._members(), standardize=self._units()).astype(
+            np.float64
+        )
         return logs - np.log(self.scale_).sum() + self._added_constants() - np.log(self.priors_)
 
     def _joint_log_likelihood(self, X):
@@ -364,7 +366,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         swallow the differences between classes.
         """
         if not hasattr(self, "densities_"):
-            logits = map_rows(Method(from_plain(self.model_), "logits"), X, points=self._members(), units=self._units())
+            logits = map_rows(
+                Method(from_plain(self.model_), "logits"), X, points=self._members(), standardize=self._units()
+            )
             return logits.astype(np.float64) + self._added_constants()
         return self._or_priors(self._log_likelihood(X) + np.log(self.priors_))
 
@@ -380,7 +384,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             logits = self._or_priors(joint)
         else:
             both = Method(from_plain(self.model_), "logits_and_energies")
-            logits, joint = map_rows(both, X, points=self._members(), units=self._units())
+            logits, joint = map_rows(both, X, points=self._members(), standardize=self._units())
             joint = joint.astype(np.float64) - np.log(self.scale_).sum() + self._added_constants()
             logits = logits.astype(np.float64) + self._added_constants()
         log_proba = logits - logsumexp(logits, axis=1, keepdims=True)
@@ -453,7 +457,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
-        scores = map_rows(Method(from_plain(self.model_), "scores"), X, points=self._members(), units=self._units())
+        scores = map_rows(
+            Method(from_plain(self.model_), "scores"), X, points=self._members(), standardize=self._units()
+        )
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scorefield._jax.batching import as_rows, in_units, map_rows
+from scorefield._jax.batching import as_rows, map_rows, standardized
 from scorefield._jax.errors import DivergedError, warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
@@ -303,7 +303,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return min(wanted, self.least_variance_) or wanted
 
     def _standardized(self, X):
-        return in_units(X, self.mean_, self.scale_)
+        return standardized(X, self.mean_, self.scale_)
 
     def _noise(self, n, d):
         if self.noise != "auto":
@@ -456,7 +456,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
         values = map_rows(
-            self._log_density(), X, points=self._points(from_plain(self.model_)), units=(self.mean_, self.scale_)
+            self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=(self.mean_, self.scale_)
         )
         return (values - np.log(self.scale_).sum()).astype(X.dtype)
 
@@ -469,7 +469,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)
         field = self._smoothed(from_plain(self.model_))
-        scores = map_rows(Method(field, "__call__"), X, units=(self.mean_, self.scale_))
+        scores = map_rows(Method(field, "__call__"), X, standardize=(self.mean_, self.scale_))
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scorefield.training.minibatches import Part
+from scorefield.training.minibatches import Split
 
 
 def count_folds(n_members):
@@ -10,10 +10,10 @@ def count_folds(n_members):
     return min(max(n_members, 5), 10)
 
 
-def member_parts(rng, labels, n_members):
+def member_splits(rng, labels, n_members):
     """(rows to train on, rows to stop by) of each member: stratified folds, so that all rows train most members."""
     n_folds = count_folds(n_members)
-    parts = []
+    splits = []
     for member in range(n_members):
         if member % n_folds == 0:
             fold = np.empty(len(labels), int)
@@ -27,11 +27,11 @@ def member_parts(rng, labels, n_members):
             if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
                 held[rng.choice(np.flatnonzero(labels == label))] = True
         rows = np.arange(len(labels))
-        parts.append(Part(rows[~held], rows[held]) if held.any() else Part(rows, rows))
-    return parts
+        splits.append(Split(rows[~held], rows[held]) if held.any() else Split(rows, rows))
+    return splits
 
 
-def parts_of_folds(folds, n_members):
+def splits_of_folds(folds, n_members):
     """The same where the folds of the rows are given."""
     held = [folds == member % count_folds(n_members) for member in range(n_members)]
-    return [Part(np.flatnonzero(~own), np.flatnonzero(own)) for own in held]
+    return [Split(np.flatnonzero(~own), np.flatnonzero(own)) for own in held]

@@ -21,7 +21,7 @@ class GaussianMixture(Field):
     conservative = True
     normalized = True
 
-    def _log_parts(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _log_components(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         factors = jnp.linalg.cholesky(self.covariances)
         solve = jax.vmap(lambda factor, b: jax.scipy.linalg.cho_solve((factor, True), b))
         scores = solve(factors, self.means - x)
@@ -31,19 +31,19 @@ class GaussianMixture(Field):
         return logs, scores
 
     def potential(self, x: jax.Array) -> jax.Array:
-        return jax.scipy.special.logsumexp(self._log_parts(x)[0])
+        return jax.scipy.special.logsumexp(self._log_components(x)[0])
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        logs, scores = self._log_parts(x)
+        logs, scores = self._log_components(x)
         return jax.nn.softmax(logs) @ scores
 
     def sample(self, key: jax.Array, n: int) -> jax.Array:
         """`n` independent rows (n, d)."""
-        key_part, key_noise = jax.random.split(key)
-        part = jax.random.choice(key_part, len(self.weights), (n,), p=self.weights)
+        key_component, key_noise = jax.random.split(key)
+        component = jax.random.choice(key_component, len(self.weights), (n,), p=self.weights)
         noise = jax.random.normal(key_noise, (n, self.means.shape[1]))
         factors = jnp.linalg.cholesky(self.covariances)
-        return self.means[part] + jnp.einsum("nij,nj->ni", factors[part], noise)
+        return self.means[component] + jnp.einsum("nij,nj->ni", factors[component], noise)
 
     def moments(self) -> tuple[jax.Array, jax.Array]:
         """Exact mean (d,) and covariance (d, d)."""
@@ -71,11 +71,11 @@ def paper_classes_2d() -> tuple[GaussianMixture, GaussianMixture]:
     )
 
 
-def random_mixture(key: jax.Array, d: int, n_parts: int = 3) -> GaussianMixture:
+def random_mixture(key: jax.Array, d: int, n_components: int = 3) -> GaussianMixture:
     """A mixture without symmetry, its centres about two standard deviations apart in each column, for benchmarks."""
     key_w, key_m, key_c = jax.random.split(key, 3)
-    weights = jax.random.uniform(key_w, (n_parts,), minval=0.5, maxval=1.5)
-    means = 2.0 * jax.random.normal(key_m, (n_parts, d))
-    factors = jax.random.normal(key_c, (n_parts, d, d)) / np.sqrt(d)
+    weights = jax.random.uniform(key_w, (n_components,), minval=0.5, maxval=1.5)
+    means = 2.0 * jax.random.normal(key_m, (n_components, d))
+    factors = jax.random.normal(key_c, (n_components, d, d)) / np.sqrt(d)
     covariances = 0.3 * jnp.eye(d) + 0.7 * factors @ jnp.swapaxes(factors, 1, 2)
     return mixture(weights, means, covariances)

@@ -71,13 +71,13 @@ class HalfNetwork(Network):
 def in_half(tree: T) -> T:
     """A model with its networks in half precision; all else, such as a base Gaussian, stays as it is."""
 
-    def halve(part: Any) -> Any:
-        if not isinstance(part, Network):
-            return part
-        half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), part)
+    def halve(node: Any) -> Any:
+        if not isinstance(node, Network):
+            return node
+        half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), node)
         return HalfNetwork(half.weights, half.biases, half.activation)
 
-    return jax.tree.map(halve, tree, is_leaf=lambda part: isinstance(part, Network))
+    return jax.tree.map(halve, tree, is_leaf=lambda node: isinstance(node, Network))
 
 
 def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "silu") -> Network:

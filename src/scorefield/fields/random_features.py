@@ -116,9 +116,9 @@ def fit_kernel(
     solutions = []
     for i, bandwidth in enumerate(bandwidths):
         w = directions / bandwidth
-        parts = [_sums(table[fold == k], base, w, phases, noise) for k in range(N_FOLDS)]
-        a, b = sum(p[0] for p in parts), sum(p[1] for p in parts)
-        for k, (a_k, b_k) in enumerate(parts):
+        sums = [_sums(table[fold == k], base, w, phases, noise) for k in range(N_FOLDS)]
+        a, b = sum(s[0] for s in sums), sum(s[1] for s in sums)
+        for k, (a_k, b_k) in enumerate(sums):
             n_k = np.sum(fold == k)
             if 0 < n_k < n:
                 c = _solve((a - a_k) / (n - n_k), (b - b_k) / (n - n_k), grid)

@@ -91,9 +91,9 @@ class Proposal:
         d = z.shape[-1]
         squares = jnp.sum(self.centres**2, axis=1) - 2 * self.centres @ z + z @ z
         log_kernels = -0.5 * squares / self.bandwidth**2 - d * jnp.log(self.bandwidth)
-        parts = jnp.stack([-0.5 * z @ z, jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
+        halves = jnp.stack([-0.5 * z @ z, jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
         log_unit = jnp.sum(jnp.log(jnp.diagonal(self.base.whiten))) - 0.5 * d * LOG_2PI
-        return jax.scipy.special.logsumexp(parts) - jnp.log(2.0) + log_unit
+        return jax.scipy.special.logsumexp(halves) - jnp.log(2.0) + log_unit
 
     def sample(self, key: jax.Array, n: int) -> np.ndarray:
         rng, centres = host_rng(key, Stream.IMPORTANCE_DRAWS), np.asarray(self.centres)

@@ -136,10 +136,10 @@ def run_chains(key, kernel, starts, centre, limit, n_steps, n_discard):
     n_keep = n_steps - n_discard
     slots = bucket(n_keep, smallest=1)
     size = min(bucket(n_chains, smallest=64), rows_per_call(), max(64, CHUNK_VALUES // (slots * d)))
-    parts = []
+    blocks = []
     for begin in range(0, n_chains, size):
         index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
         chains, ok, rate = _run(key, kernel, index, starts[index], centre, limit, n_steps, n_discard, n_keep=slots)
         used = min(size, n_chains - begin)
-        parts.append((np.asarray(chains)[:used, :n_keep], np.asarray(ok)[:used], np.asarray(rate)[:used]))
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+        blocks.append((np.asarray(chains)[:used, :n_keep], np.asarray(ok)[:used], np.asarray(rate)[:used]))
+    return tuple(np.concatenate(block) for block in zip(*blocks, strict=True))

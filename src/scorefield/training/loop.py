@@ -17,7 +17,7 @@ import optax
 
 from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import compiled, stack, unstack
-from scorefield.training.minibatches import Part, Rows, Source, draw, joined
+from scorefield.training.minibatches import Rows, Source, Split, draw, joined
 
 CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
 AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
@@ -271,30 +271,30 @@ def train_many(
     batch_size: int = 128,
     max_steps: int = 3000,
     validation_fraction: float = 0.2,
-    parts: Sequence[Part] | None = None,
+    splits: Sequence[Split] | None = None,
     held_out_objective: Any = None,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
-    refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None = None,
+    refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None = None,
 ) -> list[Trained]:
     """Train models of one structure (classes, folds, seeds, learning rates), as many side by side as the device likes.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
     may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
     model draws what it would draw alone. `patience` counts chunks without a better held-out loss; None trains to the
-    end and returns the last average. A true return of `callback` stops the run. `parts` of the tables' rows take the
+    end and returns the last average. A true return of `callback` stops the run. `splits` of the tables' rows take the
     place of a split by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
-    `refill` gives new tables and parts to train on before every chunk but the first, for data larger than memory; it
-    needs `parts`, whose held-out rows stay.
+    `refill` gives new tables and splits to train on before every chunk but the first, for data larger than memory; it
+    needs `splits`, whose held-out rows stay.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
     _check_counts(key, models, tables, objective, held_out_objective)
-    if refill and parts is None:
-        raise ValueError("Expected parts beside refill, got none: rows split off at the start could come back.")
+    if refill and splits is None:
+        raise ValueError("Expected splits beside refill, got none: rows split off at the start could come back.")
     n_models, n_chunks = len(models), -(-max_steps // CHUNK_STEPS)
-    source = Source(key, tables, parts, validation_fraction, n_models, refill)
+    source = Source(key, tables, splits, validation_fraction, n_models, refill)
     objectives, held_out_objectives = (
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
     )
@@ -325,8 +325,8 @@ def train_many(
 
 def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
     """Train one model; see `train_many` for the options. `held_out` is another table, to stop by."""
-    parts = None
+    splits = None
     if held_out is not None:
-        table, part = joined(table, held_out)
-        parts = [part]
-    return train_many(key, [model], [table], objective, parts=parts, **options)[0]
+        table, split = joined(table, held_out)
+        splits = [split]
+    return train_many(key, [model], [table], objective, splits=splits, **options)[0]

@@ -17,7 +17,7 @@ from scorefield._jax.random import Stream, host_rng
 HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
 
 
-class Part(NamedTuple):
+class Split(NamedTuple):
     """Rows of a table, by number, that one model trains on, and those that stop it."""
 
     kept: np.ndarray
@@ -73,26 +73,26 @@ def _check_table(table: Any, minimum: int = 2) -> Any:
     return jax.tree.unflatten(structure, checked)
 
 
-def _split(rng: np.random.Generator, n: int, fraction: float) -> Part:
+def _split(rng: np.random.Generator, n: int, fraction: float) -> Split:
     """Row numbers below n, shuffled, with a `fraction` of them held out, at least one on each side."""
     order = rng.permutation(n)
     if not fraction:
-        return Part(order, order)
+        return Split(order, order)
     n_held_out = min(max(1, round(fraction * n)), n - 1)
-    return Part(order[n_held_out:], order[:n_held_out])
+    return Split(order[n_held_out:], order[:n_held_out])
 
 
 def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
     """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
-    part = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
-    return jax.tree.map(lambda leaf: leaf[part.kept], table), jax.tree.map(lambda leaf: leaf[part.held], table)
+    split = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
+    return jax.tree.map(lambda leaf: leaf[split.kept], table), jax.tree.map(lambda leaf: leaf[split.held], table)
 
 
-def joined(table: Any, held_out: Any) -> tuple[Any, Part]:
+def joined(table: Any, held_out: Any) -> tuple[Any, Split]:
     """A table to train on and one to stop by as one table."""
-    n, n_held = (len(jax.tree.leaves(part)[0]) for part in (table, held_out))
+    n, n_held = (len(jax.tree.leaves(each)[0]) for each in (table, held_out))
     whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), table, held_out)
-    return whole, Part(np.arange(n), np.arange(n, n + n_held))
+    return whole, Split(np.arange(n), np.arange(n, n + n_held))
 
 
 def _model_rng(key: jax.Array, stream: Stream, model: int) -> np.random.Generator:
@@ -101,7 +101,7 @@ def _model_rng(key: jax.Array, stream: Stream, model: int) -> np.random.Generato
 
 
 def prepare(
-    key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, numbers: np.ndarray
+    key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, numbers: np.ndarray
 ) -> Rows:
     """Validate tables (one for all models, or one each), hold rows out, pad, and send everything to the device.
 
@@ -112,17 +112,17 @@ def prepare(
     starts = np.cumsum([0, *sizes[:-1]])
     if len(tables) == 1:
         sizes, starts = sizes * len(numbers), np.zeros(len(numbers), int)
-    if parts is None:
-        parts = [
+    if splits is None:
+        splits = [
             _split(_model_rng(key, Stream.HELD_OUT_ROWS, m), n, fraction) for m, n in zip(numbers, sizes, strict=True)
         ]
     pool = jax.tree.map(lambda *leaves: np.concatenate(leaves) if len(leaves) > 1 else leaves[0], *checked)
-    lengths = [len(part.kept) for part in parts]
+    lengths = [len(split.kept) for split in splits]
     size = bucket(max(lengths))
-    index = np.stack([pad_rows(part.kept + start, size) for part, start in zip(parts, starts, strict=True)])
+    index = np.stack([pad_rows(split.kept + start, size) for split, start in zip(splits, starts, strict=True)])
     blocks = [
-        _fixed_block(_model_rng(key, Stream.HELD_OUT_BLOCK, m), part.held + start)
-        for m, part, start in zip(numbers, parts, starts, strict=True)
+        _fixed_block(_model_rng(key, Stream.HELD_OUT_BLOCK, m), split.held + start)
+        for m, split, start in zip(numbers, splits, starts, strict=True)
     ]
     held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
     pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
@@ -133,14 +133,14 @@ def prepare(
 class Source:
     """The rows that the next chunk of some models is drawn from; a table that serves all models is on the device once.
 
-    `refill` gives new tables and parts for every chunk but the first.
+    `refill` gives new tables and splits for every chunk but the first.
     """
 
     def __init__(
-        self, key: jax.Array, tables: Sequence[Any], parts: Sequence[Part] | None, fraction: float, n_models: int,
-        refill: Callable[[], tuple[Sequence[Any], Sequence[Part]]] | None,
+        self, key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, n_models: int,
+        refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None,
     ):  # fmt: skip
-        self.key, self.tables, self.parts, self.fraction, self.refill = key, tables, parts, fraction, refill
+        self.key, self.tables, self.splits, self.fraction, self.refill = key, tables, splits, fraction, refill
         self.everyone, self.chunk = np.arange(n_models), 0
         self.shared: Rows | None = None
         self.known: dict[tuple, Rows] = {}
@@ -149,7 +149,7 @@ class Source:
     def rows_for(self, numbers: np.ndarray, chunk: int) -> Rows:
         """Rows of the models with these numbers."""
         if self.refill and chunk > self.chunk:  # once, for the first models that come to this chunk
-            self.tables, self.parts = self.refill()
+            self.tables, self.splits = self.refill()
             self.chunk, self.shared, self.known = chunk, None, {}
         who = tuple(numbers.tolist())
         if who not in self.known:
@@ -161,8 +161,8 @@ class Source:
 
     def _prepared(self, numbers: np.ndarray) -> Rows:
         if len(self.tables) > 1:
-            parts = self.parts and [self.parts[m] for m in numbers]
-            return prepare(self.key, [self.tables[m] for m in numbers], parts, self.fraction, numbers)
+            splits = self.splits and [self.splits[m] for m in numbers]
+            return prepare(self.key, [self.tables[m] for m in numbers], splits, self.fraction, numbers)
         if self.shared is None:
-            self.shared = prepare(self.key, self.tables, self.parts, self.fraction, self.everyone)
+            self.shared = prepare(self.key, self.tables, self.splits, self.fraction, self.everyone)
         return self.shared if len(numbers) == len(self.everyone) else self.shared.of(numbers)

@@ -44,10 +44,10 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
     results: dict[int, Trained] = {}
     for numbers in groups.values():
         own = [tasks[number] for number in numbers]
-        tables, parts = [task.table for task in own], None
+        tables, splits = [task.table for task in own], None
         if own[0].held_out is not None:
             both = [joined(task.table, task.held_out) for task in own]
-            tables, parts = [table for table, _ in both], [part for _, part in both]
+            tables, splits = [table for table, _ in both], [split for _, split in both]
         options = dict(own[0].options)
         if "learning_rate" in options:
             options["learning_rate"] = [task.options["learning_rate"] for task in own]
@@ -56,7 +56,7 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
         keys = jnp.stack([task.key for task in own])
         try:
             models, objectives = [task.model for task in own], [task.objective for task in own]
-            fits = train_many(keys, models, tables, objectives, parts=parts, **options)
+            fits = train_many(keys, models, tables, objectives, splits=splits, **options)
         except DivergedError as error:
             error.model = numbers[error.model]
             raise
