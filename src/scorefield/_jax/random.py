@@ -31,7 +31,7 @@ class Stream(enum.IntEnum):
     BUFFER_ORDER = 19
     BUFFER_REFILLS = 20
     BUFFER_FOLDS = 21
-    THRESHOLDS = 2
+    THRESHOLDS = 22
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

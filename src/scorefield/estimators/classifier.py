@@ -10,10 +10,9 @@ import os
 
 import jax
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -26,6 +25,7 @@ from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
+from scorefield.data.splits import same_rows
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -35,24 +35,22 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
+from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_low_acceptance
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
+from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
-from scorefield.fields.gaussian import Whitened, fit_gaussian, gaussian_from_covariance
-from scorefield.fields.joint import ClassEnergy, JointEnergies, columns_of, init_joint
+from scorefield.fields.gaussian import Whitened, fit_gaussian
+from scorefield.fields.joint import ClassEnergy
 from scorefield.inference.anchors import importance_anchor
 from scorefield.inference.decisions import check_costs, decide, expected_costs
-from scorefield.inference.functions import OfRawRows, Plus, SideBySide
+from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
 from scorefield.sampling.samplers import MALA
-from scorefield.training.loop import train_many
-from scorefield.training.losses import JointLoss, LabelLoss
 
-MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
-HELD_OUT = 0.2
+CALIBRATION_FOLDS = 3
 MALA_STEP = 0.05  # in standard deviations of the class
 WANTED_ACCEPTANCE = 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 1998)
-JOINT_PATIENCE = 5  # chunks: the labels' held-out loss turns early and does not come back
 
 
 @stored_by_public_name
@@ -75,8 +73,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ``costs[true, predicted]``.
     margin : float
         Log odds by which a class must beat the first one: the paper's soft margin.
-    calibration : None or "intercept"
-        "intercept" fits one constant per class to the labels of a held-out part.
+    calibration : "auto" or None
+        "auto" divides log odds by a temperature that makes held-out labels most likely. The joint model finds it from
+        rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
+        three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
     hidden, noise, max_steps
         Layer widths, noise on standardised rows and training steps of the joint model.
     random_state : None, int or generator
@@ -117,7 +117,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "priors": [None, StrOptions({"equal"}), "array-like"],
         "costs": [None, "array-like"],
         "margin": [Interval(numbers.Real, 0, None, closed="left")],
-        "calibration": [None, StrOptions({"intercept"})],
+        "calibration": [None, StrOptions({"auto"})],
         "hidden": ["array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -132,11 +132,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         priors=None,
         costs=None,
         margin=0.0,
-        calibration=None,
+        calibration="auto",
         random_state=None,
         hidden=(128, 128),
         noise=0.3,
-        max_steps=2000,
+        max_steps=500,
         verbose=0,
     ):
         self.density = density
@@ -185,10 +185,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Learn from Parquet files; those that fit into the buffer are read whole."""
         if not isinstance(target, str):
             raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
-        if not isinstance(self.density, str) or self.calibration is not None:
+        if not isinstance(self.density, str):
             raise ValueError(
-                'Expected density="joint" and calibration=None with a path, got '
-                f"density={self.density!r} and calibration={self.calibration!r}; read the table into memory for them."
+                f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
             )
         table = ParquetTable(path, target)
         self.dtype_ = table.dtype.str
@@ -204,16 +203,20 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(y, return_inverse=True)
         self._set_classes(classes, np.bincount(labels))
         seed = seed_from(self.random_state)
-        if self.calibration == "intercept":
-            self.intercepts_ = self._fit_intercepts(seed, X, labels)
         if isinstance(self.density, str):
             self._fit_joint(key_from(seed), X, labels)
         else:
             self._fit_separate(seed, X, labels)
+        if self.calibration == "auto" and not self._calibrates_by_members():
+            self._calibrate(seed, X, labels)
+
+    def _calibrates_by_members(self):
+        """True for a joint model that learns from labels: every member has rows that it never saw."""
+        return isinstance(self.density, str) and self.label_weight > 0
 
     def _set_classes(self, classes, counts):
         """Forget an earlier fit, then set what follows from the labels alone."""
-        for name in ("densities_", "model_", "log_constants_", "mean_", "scale_", "start_rows_", "history_"):
+        for name in ("densities_", "model_", "anchors_", "mean_", "scale_", "start_rows_", "history_"):
             vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
         self.classes_ = classes
         if len(classes) < 2:
@@ -222,7 +225,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.priors_ = self._resolve_priors()
         if self.costs is not None:
             check_costs(self.costs, len(classes))
-        self.intercepts_ = np.zeros(len(classes))
+        self.intercepts_, self.temperature_ = np.zeros(len(classes)), 1.0
 
     def _resolve_priors(self):
         n = len(self.classes_)
@@ -239,65 +242,59 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.mean_, self.scale_ = column_units(X)
         rows = standardized(X, *self._units())
         table = (rows, labels.astype(np.int32))
-        splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), labels, self.n_members)
-        model = self._train_joint(key, table, splits, fit_gaussian(rows, noise=self.noise))
+        splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, self.n_members)
+        self._train_joint(key, table, splits)
         self._set_start_rows(key, rows, labels)
-        self.log_constants_ = self._joint_constants(key, model, rows, labels)
 
     def _fit_streamed(self, key, source):
         """The joint model of a table larger than the buffer."""
         buffer = RowBuffer(key, source, count_folds(self.n_members))
         self.mean_, self.scale_ = buffer.mean, buffer.scale
-        d = len(buffer.mean)
-        # As `fit_gaussian` has it, which does not shrink the covariance of so many rows.
-        base = gaussian_from_covariance(np.zeros(d), buffer.covariance + self.noise**2 * np.eye(d))
         table, folds = buffer.draw()
 
         def refill():
             fresh, folds = buffer.refill()
             return [fresh], splits_of_folds(folds, self.n_members)
 
-        model = self._train_joint(key, table, splits_of_folds(folds, self.n_members), base, refill)
-        pooled = buffer.pooled()
-        self._set_start_rows(key, *pooled)
-        # A constant for each class needs rows of the rarest ones; a common one, the shares of the file.
-        self.log_constants_ = self._joint_constants(key, model, *(table if self.label_weight > 0 else pooled))
+        self._train_joint(key, table, splits_of_folds(folds, self.n_members), refill)
+        self._set_start_rows(key, *buffer.pooled())
 
-    def _train_joint(self, key, table, splits, base, refill=None):
-        n_classes = len(self.classes_)
-        keys = [jax.random.fold_in(key, m) for m in range(self.n_members)]
-        columns = columns_of(table[0])
-        members = [init_joint(k, base, columns, n_classes, hidden=tuple(self.hidden)) for k in keys]
-        weights = np.minimum(1 / (n_classes * self.frequencies_), MAX_CLASS_WEIGHT).astype(np.float32)
-        objective = JointLoss(self.noise, float(self.label_weight), weights)
+    def _train_joint(self, key, table, splits, refill=None):
         report = ProgressReport(self, "joint", self.verbose)
-        fits = train_many(
-            key, members, [table], objective, splits=splits, max_steps=self.max_steps, patience=JOINT_PATIENCE,
-            held_out_objective=LabelLoss() if self.label_weight > 0 else objective, callback=report, refill=refill,
+        frame = class_frame(*table, self.noise)
+        model, fits = train_joint(
+            key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
+            hidden=tuple(self.hidden), max_steps=self.max_steps, callback=report, refill=refill,
         )  # fmt: skip
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
-        model = JointEnergies(tuple(fit.model.members[0] for fit in fits), base)
-        self.model_ = to_plain(model)
-        return model
+        self.model_, self.noise_color_ = to_plain(model), frame.color
+        self.anchor_seed_ = np.asarray(jax.random.key_data(key))
+        if self.calibration == "auto" and self._calibrates_by_members():
+            self.temperature_, _ = fit_temperature(*held_out_logits(model, table, splits))
 
     def _set_start_rows(self, key, rows, labels):
         # Permuted first: a sorted table must not start all chains at one end.
         order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))
         self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(self.classes_))]
 
-    def _joint_constants(self, key, model, rows, labels):
-        """What turns energies into log p(x, y): one constant where labels taught the class constants, else one each."""
-        # The model is the density of rows with noise.
-        rows = rows + self.noise * host_rng(key, Stream.JOINT_ANCHOR_NOISE).normal(size=rows.shape)
-        if self.label_weight > 0:
-            return np.full(len(self.classes_), importance_anchor(key, Method(model, "total"), rows).offset)
-        offsets = []
-        for k in range(len(self.classes_)):
-            own = rows[labels == k]
-            potential = Method(ClassEnergy(model, np.int32(k)), "potential")
-            offsets.append(importance_anchor(key, potential, own if len(own) > 1 else rows).offset)
-        return np.array(offsets) + np.log(self.frequencies_)
+    @property
+    def log_constants_(self):
+        """What is added to the joint model's energies to give log p(x | y) of standardised rows, shape (classes,).
+
+        Found by importance sampling on first use: probabilities do not need it unless ``label_weight`` is 0.
+        """
+        if not hasattr(self, "anchors_"):
+            key, model = jax.random.wrap_key_data(self.anchor_seed_), from_plain(self.model_)
+            rng = host_rng(key, Stream.JOINT_ANCHOR_NOISE)
+            anchors = []
+            for k, rows in enumerate(self.start_rows_):
+                rows = rows if len(rows) > 1 else np.concatenate(self.start_rows_)
+                noisy = rows + rng.normal(size=rows.shape) @ self.noise_color_  # what the model is the density of
+                potential = Method(ClassEnergy(model, np.int32(k)), "potential")
+                anchors.append(importance_anchor(key, potential, noisy, points=self._members()))
+            self.anchors_ = np.array([list(anchor) for anchor in anchors])
+        return self.anchors_[:, 0]
 
     def _fit_separate(self, seed, X, labels):
         if isinstance(self.density, dict):
@@ -312,27 +309,25 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rngs = [class_rng(seed, k) for k in range(len(chosen))]
         self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), rngs)
 
-    def _fit_intercepts(self, seed, X, labels):
-        """Constants that make held-out labels most likely, after Bayes' rule with the empirical frequencies."""
-        if np.bincount(labels).min() < 5:
-            warn_caller("calibration='intercept' needs five rows of each class; left out.")
-            return np.zeros(len(self.classes_))
+    def _calibrate(self, seed, X, labels):
+        """Temperature and intercepts from labels that models of the other folds predict."""
+        counts = np.bincount(labels)
+        n_folds = min(CALIBRATION_FOLDS, counts.min())
+        if n_folds < 2:
+            warn_caller("calibration needs two rows of each class; probabilities are not calibrated.")
+            return
         seed %= 1 << 31
-        split = StratifiedShuffleSplit(1, test_size=HELD_OUT, random_state=seed)
-        kept, held = next(split.split(X, labels))
         inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
         if isinstance(self.density, dict):
             inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
-        inner.fit(X[kept], labels[kept])
-        logs = inner._joint_log_likelihood(X[held])
-
-        def loss(free):
-            shifted = logs + np.concatenate([[0.0], free])
-            chosen = shifted[np.arange(len(held)), labels[held]]
-            # One pseudo-observation's worth of pull to zero: separable held-out rows must not send it to infinity.
-            return np.sum(logsumexp(shifted, axis=1) - chosen) + 0.5 * np.sum(free**2) / 9
-
-        return np.concatenate([[0.0], minimize(loss, np.zeros(len(self.classes_) - 1), method="L-BFGS-B").x])
+        logits = np.empty((len(labels), len(counts)))
+        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(X, labels, same_rows(X))
+        for kept, held in folds:
+            if len(np.unique(labels[kept])) < len(counts):
+                warn_caller("calibration needs several distinct rows of each class; probabilities are not calibrated.")
+                return
+            logits[held] = clone(inner).fit(X[kept], labels[kept])._posterior_logits(X[held])
+        self.temperature_, self.intercepts_ = fit_temperature(logits, labels, intercepts=True)
 
     def _units(self):
         return self.mean_, self.scale_
@@ -345,60 +340,65 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
-    def _added_constants(self):
-        """What is added to the joint model's energies to give log p(x, y): anchor, priors, calibration."""
-        return self.log_constants_ + np.log(self.priors_ / self.frequencies_) + self.intercepts_
+    def _map_rows(self, method, X):
+        """A method of the joint model at each row."""
+        function = Method(from_plain(self.model_), method)
+        return map_rows(function, X, points=self._members(), standardize=self._units())
 
-    def _log_likelihood(self, X):
-        """log p(x | y), shape (n, classes); the intercepts are part of it."""
-        if hasattr(self, "densities_"):
-            logs = np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
-            return logs + self.intercepts_
-        logs = map_rows(from_plain(self.model_), X, points=self._members(), standardize=self._units()).astype(
-            np.float64
-        )
-        return logs - np.log(self.scale_).sum() + self._added_constants() - np.log(self.priors_)
+    def _class_constants(self):
+        """What is added to a joint model's logits before calibration: nothing where the labels taught it."""
+        return 0.0 if self.label_weight > 0 else self.log_constants_ + np.log(self.frequencies_)
 
-    def _joint_log_likelihood(self, X):
-        """log p(x, y) up to a term that all classes share, shape (n, classes).
+    def _calibrated(self, logits):
+        """Log posteriors up to a constant per row, from logits for the class frequencies of y."""
+        return logits / self.temperature_ + self.intercepts_ + np.log(self.priors_ / self.frequencies_)
+
+    def _posterior_logits(self, X, log_likelihood=None):
+        """`_calibrated` logits of each row, shape (n, classes).
 
         A joint model's Gaussian base is left out: far from the data it is so large that single precision would
         swallow the differences between classes.
         """
         if not hasattr(self, "densities_"):
-            logits = map_rows(
-                Method(from_plain(self.model_), "logits"), X, points=self._members(), standardize=self._units()
-            )
-            return logits.astype(np.float64) + self._added_constants()
-        return self._or_priors(self._log_likelihood(X) + np.log(self.priors_))
+            return self._calibrated(self._map_rows("logits", X).astype(np.float64) + self._class_constants())
+        logs = self._log_likelihood(X) if log_likelihood is None else log_likelihood
+        with np.errstate(invalid="ignore"):
+            logits = self._calibrated(logs + np.log(self.frequencies_))
+        # All densities are zero: fall back to the priors.
+        return np.where(np.isfinite(logits).any(axis=1, keepdims=True), logits, np.log(self.priors_))
 
-    def _or_priors(self, joint):
-        """Fall back to the priors where all densities are zero."""
-        return np.where(np.isfinite(joint).any(axis=1, keepdims=True), joint, np.log(self.priors_))
+    def _log_likelihood(self, X):
+        if hasattr(self, "densities_"):
+            return np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
+        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants()
+
+    def _density_constants(self):
+        """What is added to a joint model's energies of standardised rows to give log p(x | y) of raw ones."""
+        return self.log_constants_ - np.log(self.scale_).sum()
 
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
         X = self._check(X)
         if hasattr(self, "densities_"):
-            joint = self._log_likelihood(X) + np.log(self.priors_)
-            logits = self._or_priors(joint)
+            logs = self._log_likelihood(X)
+            logits = self._posterior_logits(X, logs)
         else:
-            both = Method(from_plain(self.model_), "logits_and_energies")
-            logits, joint = map_rows(both, X, points=self._members(), standardize=self._units())
-            joint = joint.astype(np.float64) - np.log(self.scale_).sum() + self._added_constants()
-            logits = logits.astype(np.float64) + self._added_constants()
-        log_proba = logits - logsumexp(logits, axis=1, keepdims=True)
-        return log_proba.astype(X.dtype), logsumexp(joint, axis=1).astype(X.dtype)
+            logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
+            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants()
+        log_density = logsumexp(logs + np.log(self.priors_), axis=1)
+        return log_softmax(logits, axis=1).astype(X.dtype), log_density.astype(X.dtype)
 
-    def log_joint_function(self):
-        """log p(x, y) of all classes as a jax function of one point, in the units of X."""
+    def log_posterior_function(self):
+        """Log posteriors of all classes, up to a constant per point, as a jax function of one point of X."""
         check_is_fitted(self)
-        if not hasattr(self, "densities_"):
-            energies = OfRawRows(from_plain(self.model_), self.mean_, self.scale_)
-            return Plus(energies, self._added_constants() - np.log(self.scale_).sum())
-        self._need_fields()
-        functions = tuple(density.log_density_function() for density in self.densities_)
-        return Plus(SideBySide(functions), np.log(self.priors_) + self.intercepts_)
+        if hasattr(self, "densities_"):
+            self._need_fields()
+            logits = SideBySide(tuple(density.log_density_function() for density in self.densities_))
+            constants = np.log(self.frequencies_)
+        else:
+            logits = OfRawRows(Method(from_plain(self.model_), "logits"), self.mean_, self.scale_)
+            constants = self._class_constants()
+        return Plus(Times(logits, 1 / self.temperature_), self._calibrated(constants))
 
     def _need_fields(self):
         for density in self.densities_:
@@ -409,8 +409,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
         X = self._check(X)
-        joint = self._joint_log_likelihood(X)
-        return (joint - logsumexp(joint, axis=1, keepdims=True)).astype(X.dtype)
+        return log_softmax(self._posterior_logits(X), axis=1).astype(X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_proba(self, X):
@@ -444,6 +443,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
 
+    @partition_wise(lambda self: (len(self.classes_),))
+    def log_likelihood(self, X):
+        """log p(x | y), the log density of every class at each row, shape (n, classes)."""
+        X = self._check(X)
+        return self._log_likelihood(X).astype(X.dtype)
+
     @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
@@ -457,10 +462,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
-        scores = map_rows(
-            Method(from_plain(self.model_), "scores"), X, points=self._members(), standardize=self._units()
-        )
-        return (scores / self.scale_).astype(X.dtype)
+        return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):
         """Draw n rows of one class, shape (n, d)."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from scorefield.data.splits import same_rows
 from scorefield.training.minibatches import Split
 
 
@@ -10,24 +11,29 @@ def count_folds(n_members):
     return min(max(n_members, 5), 10)
 
 
-def member_splits(rng, labels, n_members):
-    """(rows to train on, rows to stop by) of each member: stratified folds, so that all rows train most members."""
+def member_splits(rng, rows, labels, n_members):
+    """The rows that each member trains on and those that stop it: stratified folds, equal rows in one of them."""
     n_folds = count_folds(n_members)
+    groups = same_rows(rows)
+    first = np.unique(groups, return_index=True)[1]  # one row of each group
+    group_labels = labels[first]
     splits = []
     for member in range(n_members):
         if member % n_folds == 0:
-            fold = np.empty(len(labels), int)
-            for label in np.unique(labels):
-                own = np.flatnonzero(labels == label)
+            fold = np.empty(len(first), int)
+            for label in np.unique(group_labels):
+                own = np.flatnonzero(group_labels == label)
                 fold[own] = (rng.permutation(len(own)) + rng.integers(n_folds)) % n_folds
                 if len(own) == 1:
                     fold[own] = -1  # the only row of a class trains every member
         held = fold == member % n_folds
-        for label, count in enumerate(np.bincount(labels)):
-            if count > 1 and not held[labels == label].any():  # a rare class: one of its rows is held out too
-                held[rng.choice(np.flatnonzero(labels == label))] = True
-        rows = np.arange(len(labels))
-        splits.append(Split(rows[~held], rows[held]) if held.any() else Split(rows, rows))
+        for label in np.unique(group_labels):
+            own = np.flatnonzero(group_labels == label)
+            if len(own) > 1 and not held[own].any():  # a rare class: one of its rows is held out too
+                held[rng.choice(own)] = True
+        kept, stop = np.flatnonzero(~held[groups]), np.flatnonzero(held[groups])
+        everything = np.arange(len(labels))
+        splits.append(Split(kept, stop) if len(stop) else Split(everything, everything))
     return splits
 
 

@@ -55,7 +55,7 @@ class _LogOdds:
 def logits_function(estimator):
     """A jax function x -> logits and the classes, for the estimators whose posterior can be differentiated."""
     if isinstance(estimator, ScoreClassifier):
-        return estimator.log_joint_function(), estimator.classes_
+        return estimator.log_posterior_function(), estimator.classes_
     if isinstance(estimator, LogisticRegression):
         check_is_fitted(estimator)
         coefficients, intercepts = estimator.coef_.T, estimator.intercept_

@@ -97,17 +97,19 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
     return correlation * np.outer(scale, scale)
 
 
-def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0.0) -> Gaussian:
+def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float | np.ndarray = 0.0) -> Gaussian:
     """The minimiser of the (denoising) score-matching loss over linear fields: mean and inverse covariance.
 
-    With `noise` > 0 the rows are those of the table plus N(0, noise^2 I), which also makes degenerate tables regular.
+    With `noise`, a deviation in all directions or a covariance matrix, the rows are those of the table plus Gaussian
+    noise, which also makes degenerate tables regular.
     """
     table = as_rows(rows)
-    if noise < 0:
-        raise ValueError(f"Expected noise >= 0, got {noise}.")
     d = table.shape[1]
-    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if noise else np.arange(d)  # noise makes the others regular
-    covariance = noise**2 * np.eye(d)
+    if np.ndim(noise) == 0 and noise < 0:
+        raise ValueError(f"Expected noise >= 0, got {noise}.")
+    covariance = noise**2 * np.eye(d) if np.ndim(noise) == 0 else np.array(noise, np.float64)
+    # Noise makes constant columns regular.
+    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if np.any(covariance) else np.arange(d)
     if len(varying):
         covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
     return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)

@@ -19,25 +19,27 @@ from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.networks import Network, check_activation, init_network
 
 REACH = 3.0  # standard deviations beyond which a column's values are drawn together: far outliers say no more
-THRESHOLDS = 8  # a column
+THRESHOLDS = 8  # per column
 WIDTH = 0.3  # of a threshold at the start, in standard deviations: the noise's default, below which rows are blurred
 
 
 @pytree
 class ColumnNetwork:
-    """A network on columns and on smooth thresholds tanh(slope (x - threshold)) of them.
+    """A network on columns, on rotated columns, and on smooth thresholds tanh(slope (x - threshold)) of both.
 
     Trees owe much of their strength on tables to sharp steps in single columns, which a network learns slowly; smooth
-    steps placed at the column's quantiles give it them, and leave it differentiable for score matching.
+    steps placed at the column's quantiles give it them, and leave it differentiable for score matching. Rotated
+    columns do the same for differences of correlated columns.
     """
 
     thresholds: jax.Array  # (len(columns), THRESHOLDS)
     slopes: jax.Array
+    rotation: jax.Array  # (d, k) of data, not trained; k = 0 for none
     network: Network
     columns: tuple[int, ...] = static()  # those with more than two values: a threshold adds nothing to the others
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        x = draw_in(x)
+        x = view(x, jax.lax.stop_gradient(self.rotation))
         steps = jnp.tanh(self.slopes * (x[jnp.asarray(self.columns, int)][:, None] - self.thresholds))
         return self.network(jnp.concatenate([x, steps.ravel()]))
 
@@ -45,6 +47,11 @@ class ColumnNetwork:
 def draw_in(x: jax.Array) -> jax.Array:
     """x near zero, REACH times its sign far out; smooth."""
     return x / jnp.sqrt(1 + (x / REACH) ** 2)
+
+
+def view(x: jax.Array, rotation: jax.Array) -> jax.Array:
+    """Columns and rotated columns of rows (..., d), both drawn in."""
+    return draw_in(jnp.concatenate([x, x @ rotation], axis=-1))
 
 
 @pytree
@@ -95,18 +102,22 @@ class ClassEnergy(Field):
 
 
 class Columns(NamedTuple):
-    """Which columns take thresholds, how many columns there are, and the values that thresholds are placed among."""
+    """What members need to know of a table: the columns that they see, and where thresholds may lie."""
 
+    rotation: np.ndarray  # (d, k)
     many_valued: tuple[int, ...]
-    n_columns: int
+    n_inputs: int
     values: np.ndarray
 
 
-def columns_of(rows: np.ndarray) -> Columns:
-    """What members need to know of a table, found once for all of them."""
-    many = tuple(j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) > 2)
-    padded = pad_rows(rows[:, list(many)], bucket(len(rows)))  # so that other numbers of rows compile nothing
-    return Columns(many, rows.shape[1], np.asarray(draw_in(jnp.asarray(padded)))[: len(rows)])
+def columns_of(rows: np.ndarray, rotation: np.ndarray | None = None) -> Columns:
+    """`Columns` of a table, found once for all members; `rotation` (d, k) adds k rotated columns."""
+    d = rows.shape[1]
+    rotation = np.zeros((d, 0), np.float32) if rotation is None else np.asarray(rotation, np.float32)
+    padded = pad_rows(rows, bucket(len(rows)))  # so that other numbers of rows compile nothing
+    values = np.asarray(view(jnp.asarray(padded), jnp.asarray(rotation)))[: len(rows)]
+    many = tuple(j for j in range(values.shape[1]) if j >= d or len(np.unique(rows[:, j])) > 2)
+    return Columns(rotation, many, values.shape[1], values[:, list(many)])
 
 
 def init_joint(
@@ -114,13 +125,14 @@ def init_joint(
 ) -> JointEnergies:
     """One member whose last layer is zero: equal classes, the base's density. Thresholds lie at quantiles."""
     check_activation(activation, smooth=True)
-    columns, d, near = table
     rng = host_rng(key, Stream.THRESHOLDS)
-    levels = (np.arange(THRESHOLDS) + rng.uniform(size=(len(columns), THRESHOLDS))) / THRESHOLDS
-    places = [np.quantile(values, level) for values, level in zip(near.T, levels, strict=True)]
-    thresholds = jnp.asarray(np.reshape(places, levels.shape), jnp.float32)
-    slopes = jnp.asarray(np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH, jnp.float32)  # of unequal sharpness
-    network = init_network(key, (d + levels.size, *hidden, n_classes), activation=activation)
+    shape = (len(table.many_valued), THRESHOLDS)
+    levels = (np.arange(THRESHOLDS) + rng.uniform(size=shape)) / THRESHOLDS
+    places = [np.quantile(values, level) for values, level in zip(table.values.T, levels, strict=True)]
+    thresholds = jnp.asarray(np.reshape(places, shape), jnp.float32)
+    slopes = jnp.asarray(np.exp(0.5 * rng.normal(size=shape)) / WIDTH, jnp.float32)  # of unequal sharpness
+    network = init_network(key, (table.n_inputs + levels.size, *hidden, n_classes), activation=activation)
     weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    member = ColumnNetwork(thresholds, slopes, Network(weights, network.biases, activation), columns)
+    network = Network(weights, network.biases, activation)
+    member = ColumnNetwork(thresholds, slopes, jnp.asarray(table.rotation), network, table.many_valued)
     return JointEnergies((member,), base)

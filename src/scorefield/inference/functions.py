@@ -1,4 +1,4 @@
-"""Functions of one point, combined: plus a constant, side by side, and in the units of raw rows."""
+"""Functions of one point, combined: plus or times a constant, side by side, in the units of raw rows."""
 
 from typing import Any
 
@@ -17,6 +17,17 @@ class Plus:
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return self.function(x) + self.constant
+
+
+@pytree
+class Times:
+    """x -> function(x) * factor."""
+
+    function: Any
+    factor: Any
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.function(x) * self.factor
 
 
 @pytree

@@ -78,6 +78,8 @@ def _chunk_keys(key: jax.Array, chunk: jax.Array, numbers: jax.Array, *, n_model
 
 
 def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Array:
+    if hasattr(objective, "of_batch"):
+        return objective.of_batch(model, key, batch)
     keys = jax.random.split(key, len(jax.tree.leaves(batch)[0]))
     return jnp.mean(jax.vmap(lambda k, row: objective(model, k, row))(keys, batch))
 
@@ -183,9 +185,9 @@ class _Block:
     def __init__(self, numbers: np.ndarray, models: Any, lanes: _Lanes):
         self.numbers, self.best, self.lanes = numbers, models, lanes
 
-    def launch(self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, max_steps: int) -> _Chunk:
+    def launch(self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, n_steps: int, max_steps: int) -> _Chunk:
         """Ask for the next chunk; the device may still be at work on the one before."""
-        lanes, batches = self.lanes, draw(keys[0], rows, CHUNK_STEPS, batch_size)
+        lanes, batches = self.lanes, draw(keys[0], rows, n_steps, batch_size)
         state, losses = _train_chunk(keys[1], lanes.state, batches, lanes.objective, lanes.rate, np.float32(max_steps))
         held = _held_out_loss(keys[2], state.average, lanes.held_out_objective, rows.held_out, rows.weights)
         self.lanes = lanes._replace(state=state)
@@ -226,7 +228,7 @@ class _Record:
         active, held = self.active(block), np.asarray(chunk.held_out_loss)
         at, losses = block.numbers[active], np.asarray(chunk.losses)[active]
         if not np.isfinite(losses).all():
-            _raise_diverged(losses, at, step - CHUNK_STEPS)
+            _raise_diverged(losses, at, step - losses.shape[1])
         gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
         better = active & (gain | self.to_the_end)
         block.best = _keep(better, chunk.average, block.best)
@@ -270,6 +272,7 @@ def train_many(
     learning_rate: float | Sequence[float] = 3e-3,
     batch_size: int = 128,
     max_steps: int = 3000,
+    chunk_steps: int = CHUNK_STEPS,
     validation_fraction: float = 0.2,
     splits: Sequence[Split] | None = None,
     held_out_objective: Any = None,
@@ -281,11 +284,11 @@ def train_many(
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
     may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
-    model draws what it would draw alone. `patience` counts chunks without a better held-out loss; None trains to the
-    end and returns the last average. A true return of `callback` stops the run. `splits` of the tables' rows take the
-    place of a split by `validation_fraction`, and `held_out_objective` that of the objective on the rows held out.
-    `refill` gives new tables and splits to train on before every chunk but the first, for data larger than memory; it
-    needs `splits`, whose held-out rows stay.
+    model draws what it would draw alone. `patience` counts chunks of `chunk_steps` without a better held-out loss;
+    None trains to the end and returns the last average. A true return of `callback` stops the run. `splits` of the
+    tables' rows take the place of a split by `validation_fraction`, and `held_out_objective` that of the objective on
+    the rows held out. `refill` gives new tables and splits to train on before every chunk but the first, for data
+    larger than memory; it needs `splits`, whose held-out rows stay.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
@@ -293,7 +296,7 @@ def train_many(
     _check_counts(key, models, tables, objective, held_out_objective)
     if refill and splits is None:
         raise ValueError("Expected splits beside refill, got none: rows split off at the start could come back.")
-    n_models, n_chunks = len(models), -(-max_steps // CHUNK_STEPS)
+    n_models, n_chunks = len(models), -(-max_steps // chunk_steps)
     source = Source(key, tables, splits, validation_fraction, n_models, refill)
     objectives, held_out_objectives = (
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
@@ -304,7 +307,7 @@ def train_many(
 
     def launch(block: _Block, chunk: int) -> _Chunk:
         keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
-        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, max_steps)
+        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, chunk_steps, max_steps)
 
     under_way = {block: launch(block, 0) for block in blocks}
     for chunk in range(n_chunks):
@@ -312,8 +315,8 @@ def train_many(
         last = chunk + 1 == n_chunks
         ahead = {block: launch(block, chunk + 1) for block in under_way if record.goes_on(block) and not last}
         for block, asked in under_way.items():
-            record.judge(block, asked, (chunk + 1) * CHUNK_STEPS)
-        record.close((chunk + 1) * CHUNK_STEPS)
+            record.judge(block, asked, (chunk + 1) * chunk_steps)
+        record.close((chunk + 1) * chunk_steps)
         step, loss, held_loss = record.history[-1]
         stop = callback(Progress(step, max_steps, loss, held_loss)) if callback else None
         going = [block for block in under_way if record.active(block).any()]

@@ -145,23 +145,34 @@ def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
 class JointLoss:
     """Denoising of the row's own class, weighted so that rare classes count too, plus the label's cross-entropy.
 
-    Rows are (x, y). Denoising is a mean over columns, so that its weight against the labels is the same for narrow
-    and wide tables. The label is read at the row itself: noise would blur the steps that tell classes apart.
-    Without the label term (label_weight 0) it is the purely generative loss.
+    Rows are (x, y), and the noise is z color with z ~ N(0, I). Denoising is a mean over columns, so that its weight
+    against the labels is the same for narrow and wide tables. The label is read at the row itself: noise would blur
+    the steps that tell classes apart. Without the label term (label_weight 0) it is the purely generative loss.
     """
 
-    sigma: float
+    color: jax.Array  # (d, d)
     label_weight: float
     class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
+    denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
 
-    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
+    def denoising(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
         x, label = row
         z = jax.random.normal(key, x.shape)
-        base = jax.lax.stop_gradient(model.base)
-        logits, pull = jax.vjp(model.logits, x + self.sigma * z)
-        score = base(x + self.sigma * z) + pull(jax.nn.one_hot(label, len(logits)))[0]
-        denoising = 0.5 * jnp.mean((self.sigma * score + z) ** 2)
-        return self.class_weights[label] * denoising + self.label_weight * LabelLoss()(model, key, row)
+        noisy = x + z @ self.color
+        logits, pull = jax.vjp(model.logits, noisy)
+        score = jax.lax.stop_gradient(model.base)(noisy) + pull(jax.nn.one_hot(label, len(logits)))[0]
+        return self.class_weights[label] * 0.5 * jnp.mean((self.color @ score + z) ** 2)
+
+    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return self.denoising(model, key, row) + self.label_weight * LabelLoss()(model, key, row)
+
+    def of_batch(self, model: JointEnergies, key: jax.Array, rows: tuple[jax.Array, jax.Array]) -> jax.Array:
+        """Mean loss of a batch whose first rows alone are denoised."""
+        n = max(1, round(self.denoised_share * len(rows[0])))
+        keys = jax.random.split(key, n)
+        denoising = jax.vmap(self.denoising, (None, 0, 0))(model, keys, jax.tree.map(lambda leaf: leaf[:n], rows))
+        labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, rows)
+        return jnp.mean(denoising) + self.label_weight * jnp.mean(labels)
 
 
 @pytree

@@ -1,0 +1,37 @@
+"""Temperatures and intercepts that make held-out labels most likely (Guo, Pleiss, Sun & Weinberger 2017)."""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+# Held-out labels that a model predicts without error would send both to their limits; so would a handful of rows.
+TEMPERATURES = (0.2, 50.0)
+PRIOR_DEVIATION = 3.0  # of intercepts and of log temperatures: the pull of less than one row
+
+
+def fit_temperature(logits, labels, *, intercepts=False):
+    """The temperature T and constants a (classes,) that minimise the cross-entropy of softmax(logits / T + a).
+
+    Without ``intercepts`` the constants are zero.
+    """
+    n_classes = logits.shape[1]
+    logits = logits - logits.max(axis=1, keepdims=True)
+    rows = np.arange(len(labels))
+
+    def unpack(free):
+        constants = np.concatenate([[0.0], free[1:]]) if intercepts else np.zeros(n_classes)
+        return np.exp(free[0]), constants
+
+    def loss(free):
+        temperature, constants = unpack(free)
+        scaled = logits / temperature + constants
+        shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
+        value = np.sum(logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * np.sum((free / PRIOR_DEVIATION) ** 2)
+        residual = shares.copy()
+        residual[rows, labels] -= 1
+        slope = [-np.sum(residual * logits) / temperature, *(residual.sum(axis=0)[1:] if intercepts else ())]
+        return value, np.array(slope) + free / PRIOR_DEVIATION**2
+
+    start = np.zeros(n_classes if intercepts else 1)
+    bounds = [tuple(np.log(TEMPERATURES)), *[(None, None)] * (len(start) - 1)]
+    return unpack(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)

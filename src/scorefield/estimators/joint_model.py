@@ -1,0 +1,89 @@
+"""The joint model of a classifier: noise shaped by the classes, members with two views of the columns, their logits.
+
+Half of the members see the columns alone; the others see them whitened too, which shows differences of correlated
+columns at their own scale.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scorefield._jax.batching import map_rows
+from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
+from scorefield.fields.joint import JointEnergies, columns_of, init_joint
+from scorefield.training.loop import train_many
+from scorefield.training.losses import JointLoss, LabelLoss
+
+# Of the within-class covariance of standardised rows: a direction that is narrower by far is taken for rounding.
+LEAST_VARIANCE = 1e-3
+ROWS_PER_ROTATED = 20  # per column, from which a covariance needs no shrinkage: half of the members whiten by it
+MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
+DENOISED_SHARE = 0.25
+LEARNING_RATE = 0.01
+CHECK_STEPS = 50  # between looks at the held-out loss
+PATIENCE = 4  # looks: the labels' held-out loss turns early and does not come back
+
+
+class Frame(NamedTuple):
+    """The shape of the classes in standardised rows: noise is z color, whitened rows are x whiten."""
+
+    color: np.ndarray  # (d, d), scaled by the noise level
+    whiten: np.ndarray  # (d, d)
+
+
+def class_frame(rows, labels, noise):
+    """Noise of a level in units of the classes' own spread, by the pooled within-class covariance."""
+    centred = np.array(rows, np.float64)
+    for label in np.unique(labels):
+        own = labels == label
+        centred[own] -= centred[own].mean(axis=0)
+    covariance = np.zeros((rows.shape[1],) * 2)
+    varying = np.flatnonzero(centred.var(axis=0) > LEAST_VARIANCE)
+    if len(varying):
+        covariance[np.ix_(varying, varying)] = shrunk_covariance(centred[:, varying])
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, LEAST_VARIANCE)
+    return Frame((noise * np.sqrt(values)[:, None] * vectors.T).astype(np.float32), vectors / np.sqrt(values))
+
+
+def train_joint(key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, refill=None):
+    """A `JointEnergies` whose members were each trained on its split, and the members' training records."""
+    rows, n_classes = table[0], len(frequencies)
+    base = fit_gaussian(rows, noise=frame.color.T.astype(np.float64) @ frame.color)
+    views = [columns_of(rows)]
+    if rows.shape[1] > 1 and len(rows) >= ROWS_PER_ROTATED * rows.shape[1]:
+        views.append(columns_of(rows, frame.whiten))
+    weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
+    share = DENOISED_SHARE if label_weight else 1.0
+    objective = JointLoss(frame.color, float(label_weight), weights, share)
+    keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
+    fits = {}
+    for number, view in enumerate(views):  # members of one view have one shape
+        own = range(number, len(splits), len(views))
+        starts = [init_joint(keys[m], base, view, n_classes, hidden=hidden) for m in own]
+        if not starts:
+            continue
+        trained = train_many(
+            jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[splits[m] for m in own],
+            learning_rate=LEARNING_RATE, max_steps=max_steps, chunk_steps=CHECK_STEPS, patience=PATIENCE,
+            held_out_objective=LabelLoss() if label_weight else objective, callback=callback,
+            refill=refill and functools.partial(_refill_own, refill, own),
+        )  # fmt: skip
+        fits.update(zip(own, trained, strict=True))
+    ordered = [fits[m] for m in range(len(splits))]
+    return JointEnergies(tuple(fit.model.members[0] for fit in ordered), base), ordered
+
+
+def _refill_own(refill, own):
+    tables, splits = refill()
+    return tables, [splits[m] for m in own]
+
+
+def held_out_logits(model, table, splits):
+    """Logits (n, classes) and labels of the rows that each member held out, one member at a time."""
+    rows, labels = table
+    logits = [map_rows(network, rows[split.held]) for network, split in zip(model.members, splits, strict=True)]
+    return np.concatenate(logits).astype(np.float64), np.concatenate([labels[split.held] for split in splits])
