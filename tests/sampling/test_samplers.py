@@ -168,6 +168,24 @@ def test_start_rules(key):
     assert np.abs(near.rows - rows[near.parents]).max() < 0.01  # parents name the rows that chains started from
 
 
+def test_starts_are_even_and_the_extra_ones_are_random():
+    """Each row starts k or k + 1 chains; over many seeds every row is among the extra ones equally often."""
+    n_rows, n_chains, n_seeds = 100, 150, 400
+    rows = np.arange(n_rows, dtype=np.float32)[:, None]
+    extra = np.zeros(n_rows)
+    for seed in range(n_seeds):
+        starts, parents = Langevin()._starts(np.random.default_rng(seed), None, rows, n_chains)
+        counts = np.bincount(parents, minlength=n_rows)
+        assert set(counts) == {1, 2}
+        np.testing.assert_array_equal(starts[:, 0], parents)
+        extra += counts - 1
+    error = np.sqrt(0.5 * 0.5 / n_seeds)
+    assert np.abs(extra / n_seeds - 0.5).max() < 4.5 * error
+    for n in (40, 100, 300):
+        _, parents = Langevin()._starts(np.random.default_rng(0), None, rows, n)
+        assert np.ptp(np.bincount(parents, minlength=n_rows)) == (n == 40)
+
+
 def test_chunks_do_not_change_the_draws(key, skewed_mixture, monkeypatch):
     rows = np.asarray(skewed_mixture.sample(key, 50))
     whole = Langevin(chain_length=5).sample(key, skewed_mixture, 600, rows).rows

@@ -95,7 +95,10 @@ class Sampler(_Parameters):
         raise NotImplementedError
 
     def _starts(self, rng, field, rows, n_chains) -> tuple[np.ndarray, np.ndarray]:
-        parents = rng.permutation(np.resize(np.arange(len(rows)), max(n_chains, len(rows))))[:n_chains]
+        """Every row equally often, up to one: where chains do not divide evenly, random rows start one more."""
+        n = len(rows)
+        order = rng.permutation(n) if n_chains > n and n_chains % n else np.arange(n)
+        parents = rng.permutation(np.resize(order, max(n_chains, n)))[:n_chains]
         return rows[parents], parents
 
     def _check(self, field: Any) -> None:
