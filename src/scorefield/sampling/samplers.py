@@ -5,13 +5,11 @@ Eq:Langevin_dynamics of the paper, with its step size epsilon, chain length l, d
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.diagnostics import ess_bulk, rhat
 
 from scorefield._jax.batching import as_rows, map_rows
 from scorefield._jax.errors import DivergedError
@@ -43,20 +41,23 @@ class Samples:
     acceptance: float | None  # mean acceptance probability, for the adjusted samplers
     chains: np.ndarray | None = None  # (chains, states, d)
 
-    def _mixing(self, diagnostic: Callable) -> np.ndarray | None:
+    def _mixing(self, name: str) -> np.ndarray | None:
         # Split chains of at least four draws, as R-hat is defined.
-        told = self.chains is not None and self.chains.shape[0] >= 2 and self.chains.shape[1] >= 8
-        return np.asarray(diagnostic(self.chains)) if told else None
+        if self.chains is None or self.chains.shape[0] < 2 or self.chains.shape[1] < 8:
+            return None
+        from blackjax import diagnostics  # late, since it starts JAX's backend
+
+        return np.asarray(getattr(diagnostics, name)(self.chains))
 
     @property
     def ess(self) -> np.ndarray | None:
         """(d,) bulk effective sample size, where chains are long enough to say."""
-        return self._mixing(ess_bulk)
+        return self._mixing("ess_bulk")
 
     @property
     def r_hat(self) -> np.ndarray | None:
         """(d,) rank-normalised split R-hat, where chains are long enough to say."""
-        return self._mixing(rhat)
+        return self._mixing("rhat")
 
 
 class _Parameters:
