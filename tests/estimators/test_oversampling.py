@@ -375,5 +375,5 @@ def test_only_score_densities_are_accepted():
             return None
 
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [50, 10])
-    with pytest.raises(ValueError, match=r"instance of 'scorefield[.]ScoreDensity' or None"):
+    with pytest.raises(ValueError, match=r"must be None or an instance of 'scorefield[.]ScoreDensity'"):
         ScoreOverSampler(density=Impostor()).fit_resample(X, y)

@@ -1,5 +1,7 @@
 """Samplers: moments on an asymmetric truth with a control that must fail, the paper's bookkeeping, divergence."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import pytree
 from scorefield._jax.storage import from_plain
 from scorefield.fields.base import Field
-from scorefield.fields.diffusion import init_diffusion_field
+from scorefield.fields.diffusion import DiffusionField, NoisyField, init_diffusion_field
 from scorefield.fields.gaussian import standard_gaussian
 from scorefield.fields.mixtures import mixture, paper_classes_2d
 from scorefield.fields.neural import EnergyField, init_vector_field
@@ -168,6 +170,24 @@ def test_start_rules(key):
     assert np.abs(near.rows - rows[near.parents]).max() < 0.01  # parents name the rows that chains started from
 
 
+def test_starts_are_even_and_the_extra_ones_are_random():
+    """Each row starts k or k + 1 chains; over many seeds every row is among the extra ones equally often."""
+    n_rows, n_chains, n_seeds = 100, 150, 400
+    rows = np.arange(n_rows, dtype=np.float32)[:, None]
+    extra = np.zeros(n_rows)
+    for seed in range(n_seeds):
+        starts, parents = Langevin()._starts(np.random.default_rng(seed), None, rows, n_chains)
+        counts = np.bincount(parents, minlength=n_rows)
+        assert set(counts) == {1, 2}
+        np.testing.assert_array_equal(starts[:, 0], parents)
+        extra += counts - 1
+    error = np.sqrt(0.5 * 0.5 / n_seeds)
+    assert np.abs(extra / n_seeds - 0.5).max() < 4.5 * error
+    for n in (40, 100, 300):
+        _, parents = Langevin()._starts(np.random.default_rng(0), None, rows, n)
+        assert np.ptp(np.bincount(parents, minlength=n_rows)) == (n == 40)
+
+
 def test_chunks_do_not_change_the_draws(key, skewed_mixture, monkeypatch):
     rows = np.asarray(skewed_mixture.sample(key, 50))
     whole = Langevin(chain_length=5).sample(key, skewed_mixture, 600, rows).rows
@@ -221,6 +241,40 @@ def test_diffusion_samplers_reach_a_known_gaussian(key):
     assert np.abs(np.cov(hasty.rows.T) - target).max() > 0.3  # negative control: chains lag behind the levels
     coarse = ReverseDiffusion(n_levels=2).sample(key, field, n, rows)
     assert np.abs(np.cov(coarse.rows.T) - target).max() > 0.3  # negative control: two steps are too few
+
+
+@pytree
+class FragileField(DiffusionField):
+    """A diffusion field that is NaN beyond `reach` standard deviations of the first column."""
+
+    reach: float
+
+    def at(self, sigma):
+        return FragileNoisyField(self, jnp.asarray(sigma, jnp.float32))
+
+
+@pytree
+class FragileNoisyField(NoisyField):
+    def __call__(self, x):
+        inputs = self.parent.inputs(x, self.sigma)[1]
+        return super().__call__(x) + jnp.where(jnp.abs(inputs[0]) > self.parent.reach, jnp.nan, 0.0)
+
+
+def test_reverse_diffusion_redraws_the_chains_that_diverged(key, rng):
+    """Chains start from N(0, 1) in units of the field: 1 % are lost at 2.58 of them, and 62 % at half a unit."""
+    rows = rng.normal(size=(500, 2)).astype(np.float32)
+    field = init_diffusion_field(key, rows, hidden=(8,))
+    values = [getattr(field, f.name) for f in dataclasses.fields(field)]
+    drawn = ReverseDiffusion().sample(key, FragileField(*values, 2.58), 2000, rows)
+    assert drawn.rows.shape == (2000, 2)
+    assert np.isfinite(drawn.rows).all()
+    assert len(np.unique(drawn.rows, axis=0)) == 2000
+    assert abs(drawn.n_diverged / 2000 - 0.01) < 4.5 * np.sqrt(0.01 / 2000)
+    whole = ReverseDiffusion().sample(key, field, 2000, rows)
+    assert whole.n_diverged == 0
+    np.testing.assert_allclose(whole.rows[:5], drawn.rows[:5], rtol=1e-4)  # the chains that were kept are the same
+    with pytest.raises(DivergedError, match=r"diverged ones in 3 runs"):
+        ReverseDiffusion().sample(key, FragileField(*values, 0.5), 2000, rows)
 
 
 def test_samplers_say_what_they_need(key):

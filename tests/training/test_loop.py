@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from scorefield._jax.errors import DivergedError
@@ -168,6 +169,8 @@ def test_compiles_once_for_all_row_counts_and_steps(key, rng):
         ((210, 300, 700), 500, 1e-2),
         ((950, 950, 950), 300, 1e-3),
         ((20, 30, 4000), 100, 1e-4),
+        ((200, 317, 950), 37, 1e-3),
+        ((200, 317, 950), 250, 1e-3),
     ]:
         fit(counts, steps, rate)
     assert Counting.traces == once
@@ -256,6 +259,60 @@ def test_non_finite_loss_names_its_cause(key, rng):
         train(key, BrokenField(start.network), rows, Exact())
     with pytest.raises(ValueError, match="lower the learning rate"):
         train(key, start, rows, Exact(), learning_rate=1e30)
+
+
+@pytree
+class NaNLoss:
+    """A held-out loss that is NaN for models with a negative `sign`."""
+
+    sign: float
+
+    def __call__(self, field, key, x):
+        return Exact()(field, key, x) + jnp.where(self.sign < 0, jnp.nan, 0.0)
+
+
+@pytest.mark.parametrize("patience", [3, None])
+def test_non_finite_held_out_loss_is_noticed(key, rng, patience):
+    """Training goes well, yet nothing says which weights are the best: not even the first ones."""
+    tables = [rng.normal(size=(50, 2)) for _ in range(3)]
+    models = [init_vector_field(key, 2, hidden=(4,)) for _ in tables]
+    losses = [NaNLoss(1.0), NaNLoss(1.0), NaNLoss(-1.0)]
+    with pytest.raises(DivergedError, match="finite held-out loss, got nan at step 100") as caught:
+        train_many(key, models, tables, Exact(), held_out_objective=losses, max_steps=300, patience=patience)
+    assert caught.value.model == 2
+    fits = train_many(key, models[:2], tables[:2], Exact(), held_out_objective=losses[:2], max_steps=300)
+    assert all(fit.best_step > 0 for fit in fits)
+
+
+@pytest.mark.parametrize("max_steps", [1, 50, 100, 250])
+def test_the_number_of_steps_is_exact(key, rng, max_steps):
+    """Plain Adam, written out on the same batches and keys, gives the same weights after as many steps."""
+    rows, start = rng.normal(size=(60, 2)).astype(np.float32), init_vector_field(key, 2, hidden=(4,))
+    seen = []
+    fit = train(key, start, rows, Exact(), max_steps=max_steps, patience=None, callback=lambda p: seen.append(p.step))
+    assert fit.best_step == fit.steps[-1] == seen[-1] == max_steps
+    assert len(fit.steps) == len(fit.loss) == -(-max_steps // 100)
+    split = minibatches._split(minibatches.host_rng(key, minibatches.Stream.HELD_OUT_ROWS, 0), len(rows), 0.2)
+    optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
+    model, state, average, losses = start, optimizer.init(start), start, []
+
+    @jax.jit
+    def gradient(model, batch):
+        return jax.value_and_grad(lambda m: jnp.mean(jax.vmap(lambda x: Exact()(m, key, x))(batch)))(model)
+
+    for t in range(max_steps):
+        if t % 100 == 0:
+            chunk_key = jax.random.split(jax.random.fold_in(key, 2 * (t // 100) + 1), 1)[0]
+            places = jax.random.randint(chunk_key, (100, 128), 0, len(split.kept))
+        loss, slopes = gradient(model, rows[split.kept[np.asarray(places[t % 100])]])
+        losses.append(float(loss))
+        update, state = optimizer.update(slopes, state)
+        rate = 3e-3 * 0.5 * (1 + np.cos(np.pi * t / max_steps))
+        model = jax.tree.map(lambda p, u, rate=rate: p - rate * u, model, update)
+        decay = min(0.99, t / (t + 1))
+        average = jax.tree.map(lambda a, p, decay=decay: decay * a + (1 - decay) * p, average, model)
+    np.testing.assert_allclose(fit.model.network.weights[0], average.network.weights[0], atol=1e-4)
+    np.testing.assert_allclose(fit.loss[-1], np.mean(losses[(max_steps - 1) // 100 * 100 :]), rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -146,11 +146,11 @@ def test_a_model_that_has_stopped_cannot_fail_the_others(key, monkeypatch):
     record = training._Record(2, patience=3)
     record.stale[0] = 3
     losses = np.array([[np.nan] * 100, [1.0] * 100])
-    record.judge(block, training._Chunk(block.best, losses, np.array([np.nan, 1.0])), 100)
+    record.judge(block, training._Chunk(range(100), block.best, losses, np.array([np.nan, 1.0])))
     assert record.n_chunks.tolist() == [0, 1]
     record.stale[0] = 0
     with pytest.raises(DivergedError, match="nan at step 100") as error:
-        record.judge(block, training._Chunk(block.best, losses, np.array([np.nan, 1.0])), 200)
+        record.judge(block, training._Chunk(range(100, 200), block.best, losses, np.array([np.nan, 1.0])))
     assert error.value.model == 0
 
 

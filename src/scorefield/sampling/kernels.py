@@ -3,9 +3,9 @@
 The transition of Eq:Langevin_dynamics, its annealed and Metropolis-adjusted forms, and the probability-flow step.
 """
 
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
-import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +16,6 @@ from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField
 
 CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
-MALA_KERNEL = blackjax.mala.build_kernel()
-HMC_KERNEL = blackjax.hmc.build_kernel()
 
 
 @pytree
@@ -38,6 +36,16 @@ class LangevinKernel:
         return state
 
 
+@cache
+def _blackjax(name: str) -> tuple[Any, Any]:
+    """A module of blackjax and its kernel. Importing blackjax starts JAX's backend, so it is imported on first use."""
+    with jax.ensure_compile_time_eval():  # the first use may be inside a trace
+        import blackjax
+
+        module = getattr(blackjax, name)
+        return module, module.build_kernel()
+
+
 @pytree
 class AdjustedKernel:
     """A Metropolis-adjusted kernel of blackjax on the potential of a field."""
@@ -47,14 +55,16 @@ class AdjustedKernel:
     n_leapfrog: int | None = static(default=None)
 
     def init(self, x):
-        return (blackjax.hmc if self.n_leapfrog else blackjax.mala).init(x, self.field.potential)
+        return _blackjax("hmc" if self.n_leapfrog else "mala")[0].init(x, self.field.potential)
 
     def step(self, key, state, t):
         if self.n_leapfrog:
             mass = jnp.ones_like(state.position)
-            state, info = HMC_KERNEL(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
+            _, kernel = _blackjax("hmc")
+            state, info = kernel(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
         else:  # blackjax moves by step * gradient; the paper's epsilon is twice that
-            state, info = MALA_KERNEL(key, state, self.field.potential, self.step_size / 2)
+            _, kernel = _blackjax("mala")
+            state, info = kernel(key, state, self.field.potential, self.step_size / 2)
         return state, info.acceptance_rate
 
     def position(self, state):

@@ -5,13 +5,11 @@ Eq:Langevin_dynamics of the paper, with its step size epsilon, chain length l, d
 
 import dataclasses
 import inspect
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.diagnostics import ess_bulk, rhat
 
 from scorefield._jax.batching import as_rows, map_rows
 from scorefield._jax.errors import DivergedError
@@ -26,6 +24,10 @@ from scorefield.sampling.kernels import AdjustedKernel, AnnealedKernel, Langevin
 ESCAPE = 10.0  # a chain this many times further out than the furthest row has diverged
 RARE = 0.01  # share of diverged chains up to which only those are replaced; above it the step is too large for all
 MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
+# Samplers without a step redraw what diverged. Above this share in each of several runs, the rows that remain would
+# no longer follow the density.
+COMMON = 0.1
+COMMON_RUNS = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,20 +41,23 @@ class Samples:
     acceptance: float | None  # mean acceptance probability, for the adjusted samplers
     chains: np.ndarray | None = None  # (chains, states, d)
 
-    def _mixing(self, diagnostic: Callable) -> np.ndarray | None:
+    def _mixing(self, name: str) -> np.ndarray | None:
         # Split chains of at least four draws, as R-hat is defined.
-        told = self.chains is not None and self.chains.shape[0] >= 2 and self.chains.shape[1] >= 8
-        return np.asarray(diagnostic(self.chains)) if told else None
+        if self.chains is None or self.chains.shape[0] < 2 or self.chains.shape[1] < 8:
+            return None
+        from blackjax import diagnostics  # late, since it starts JAX's backend
+
+        return np.asarray(getattr(diagnostics, name)(self.chains))
 
     @property
     def ess(self) -> np.ndarray | None:
         """(d,) bulk effective sample size, where chains are long enough to say."""
-        return self._mixing(ess_bulk)
+        return self._mixing("ess_bulk")
 
     @property
     def r_hat(self) -> np.ndarray | None:
         """(d,) rank-normalised split R-hat, where chains are long enough to say."""
-        return self._mixing(rhat)
+        return self._mixing("rhat")
 
 
 class _Parameters:
@@ -95,7 +100,10 @@ class Sampler(_Parameters):
         raise NotImplementedError
 
     def _starts(self, rng, field, rows, n_chains) -> tuple[np.ndarray, np.ndarray]:
-        parents = rng.permutation(np.resize(np.arange(len(rows)), max(n_chains, len(rows))))[:n_chains]
+        """Every row equally often, up to one: where chains do not divide evenly, random rows start one more."""
+        n = len(rows)
+        order = rng.permutation(n) if n_chains > n and n_chains % n else np.arange(n)
+        parents = rng.permutation(np.resize(order, max(n_chains, n)))[:n_chains]
         return rows[parents], parents
 
     def _check(self, field: Any) -> None:
@@ -116,20 +124,17 @@ class Sampler(_Parameters):
         """Draw `n` rows from the density behind `field`; `rows` are the data that chains start from.
 
         Chains that leave the finite numbers, or the data by ten spreads, are flagged and replaced by fresh ones with a
-        quarter of the step; where they are more than one in a hundred, all are. If that never helps, the field itself
-        is at fault and ValueError is raised.
+        quarter of the step; where they are more than one in a hundred, all are. A sampler without a step redraws them
+        with new noise. If that never helps, the field itself is at fault and DivergedError is raised.
         """
         self._check(field)
         if n < 1:
             raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
         table = as_rows(rows, minimum=1)
-        centre = table.mean(axis=0)
-        # Rows without spread of their own (a single one) are given the scale of their values, or one.
-        spread = np.abs(table - centre).max() or max(np.abs(centre).max(), 1.0)
-        limit = ESCAPE * float(spread + getattr(field, "sigma_max", 0.0))
+        centre, limit = _escape_box(table, field)
         n_steps, n_discard = self._schedule()
         n_keep = n_steps - n_discard
-        missing, n_diverged, step = -(-n // n_keep), 0, self.step_size
+        missing, n_diverged, n_common, step = -(-n // n_keep), 0, 0, self.step_size
         kept, parents, acceptance = [], [], []
         for attempt in range(MAX_RETRIES + 1):
             run_key = jax.random.fold_in(key, attempt)
@@ -138,6 +143,7 @@ class Sampler(_Parameters):
             kernel = self._kernel(field, None if step is None else jnp.float32(step))
             chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
             n_diverged += int((~ok).sum())
+            n_common = n_common + 1 if (~ok).mean() > COMMON else 0
             if step is not None and attempt < MAX_RETRIES and (~ok).mean() > RARE:
                 ok[:] = False
             kept.append(chains[ok])
@@ -146,16 +152,26 @@ class Sampler(_Parameters):
             missing -= int(ok.sum())
             if missing == 0:
                 break
-            if step is None:
+            if step is not None:
+                step /= 4
+            elif n_common == COMMON_RUNS:
                 break
-            step /= 4
         if missing:
+            tried = f"in {attempt + 1} runs" if step is None else f"even with a step size of {step}"
             raise DivergedError(
-                f"Expected finite chains, got {n_diverged} diverged ones even with a step size of {step}; "
-                "the field is not finite or does not point back to the data: refit it, with more noise or rows."
+                f"Expected finite chains, got {n_diverged} diverged ones {tried}; the field is not finite or does not "
+                "point back to the data: refit it, with more noise or rows."
             )
         return _collect(np.concatenate(kept), np.concatenate(parents), n, n_diverged, step,
                         float(np.concatenate(acceptance).mean()) if self.needs == "potential" else None)  # fmt: skip
+
+
+def _escape_box(table: np.ndarray, field: Field) -> tuple[np.ndarray, float]:
+    """Centre of the rows, and the distance from it beyond which a chain has diverged."""
+    centre = table.mean(axis=0)
+    # Rows without spread, such as a single one, get the scale of their values, or one.
+    spread = np.abs(table - centre).max() or max(np.abs(centre).max(), 1.0)
+    return centre, ESCAPE * float(spread + getattr(field, "sigma_max", 0.0))
 
 
 def _collect(chains, parents, n, n_diverged, step, acceptance) -> Samples:

@@ -63,7 +63,7 @@ def _chunk_keys(key: jax.Array, chunk: jax.Array, numbers: jax.Array, *, n_model
     """Keys of some models to draw a chunk's rows, to train on them and for the held-out loss, the same at every chunk.
 
     They follow from one key and the model's number, or from a key of each model's own; the models beside it are no
-    part of either. Compiled, since an accelerator waits for what is not.
+    part of either. Jitted to avoid eager dispatch.
     """
 
     def of_models(key: jax.Array) -> jax.Array:
@@ -101,7 +101,11 @@ def _initial_state(models: Any) -> _State:
 def _train_chunk(
     keys: jax.Array, states: _State, batches: Any, objectives: Any, rates: jax.Array, max_steps: jax.Array
 ) -> tuple[_State, jax.Array]:
-    """Advance every model by one chunk; returns the states and the losses (models, steps)."""
+    """Advance every model by one chunk; returns the states and the losses (models, steps).
+
+    From `max_steps` on the rate is zero and the decay one, so that neither the model nor its average changes: all
+    chunks have one length and share one program.
+    """
 
     def one_model(key, state, batches, objective, rate):
         def step(state, batch):
@@ -114,6 +118,7 @@ def _train_chunk(
             model = jax.tree.map(lambda p, u: p - rate_now * u, state.model, update)
             # A plain mean over the first 1 / (1 - decay) steps, then exponential: no bias towards the initial weights.
             decay = jnp.minimum(AVERAGE_DECAY, state.step / (state.step + 1.0))
+            decay = jnp.where(state.step < max_steps, decay, 1.0)
             average = jax.tree.map(lambda a, p: decay * a + (1 - decay) * p, state.average, model)
             return _State(model, average, optimizer, state.step + 1), loss
 
@@ -172,8 +177,9 @@ class _Lanes(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """A chunk that the device was asked for."""
+    """Results of one chunk, which the device may still be computing."""
 
+    steps: range
     average: Any
     losses: jax.Array
     held_out_loss: jax.Array
@@ -185,13 +191,15 @@ class _Block:
     def __init__(self, numbers: np.ndarray, models: Any, lanes: _Lanes):
         self.numbers, self.best, self.lanes = numbers, models, lanes
 
-    def launch(self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, n_steps: int, max_steps: int) -> _Chunk:
-        """Ask for the next chunk; the device may still be at work on the one before."""
-        lanes, batches = self.lanes, draw(keys[0], rows, n_steps, batch_size)
+    def launch(
+        self, keys: tuple[jax.Array, ...], rows: Rows, batch_size: int, chunk_steps: int, steps: range, max_steps: int
+    ) -> _Chunk:
+        """Start the next chunk without waiting for the one before."""
+        lanes, batches = self.lanes, draw(keys[0], rows, chunk_steps, batch_size)
         state, losses = _train_chunk(keys[1], lanes.state, batches, lanes.objective, lanes.rate, np.float32(max_steps))
         held = _held_out_loss(keys[2], state.average, lanes.held_out_objective, rows.held_out, rows.weights)
         self.lanes = lanes._replace(state=state)
-        return _Chunk(state.average, losses, held)
+        return _Chunk(steps, state.average, losses, held)
 
 
 def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objectives: Sequence[Any], rates: Any) -> list:
@@ -223,12 +231,11 @@ class _Record:
         """Whether a model of the block trains after the chunk under way, however that ends."""
         return bool((self.stale[block.numbers] + 1 < self.patience).any())
 
-    def judge(self, block: _Block, chunk: _Chunk, step: int) -> None:
-        """Wait for a chunk that ends at `step`, note its losses and keep what is better."""
-        active, held = self.active(block), np.asarray(chunk.held_out_loss)
-        at, losses = block.numbers[active], np.asarray(chunk.losses)[active]
-        if not np.isfinite(losses).all():
-            _raise_diverged(losses, at, step - losses.shape[1])
+    def judge(self, block: _Block, chunk: _Chunk) -> None:
+        """Wait for a chunk, note its losses and keep what is better."""
+        active, held, step = self.active(block), np.asarray(chunk.held_out_loss), chunk.steps.stop
+        at, losses = block.numbers[active], np.asarray(chunk.losses)[active, : len(chunk.steps)]
+        _check_finite(losses, held[active], at, chunk.steps)
         gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
         better = active & (gain | self.to_the_end)
         block.best = _keep(better, chunk.average, block.best)
@@ -253,14 +260,22 @@ class _Record:
         return results
 
 
-def _raise_diverged(losses: np.ndarray, models: np.ndarray, step: int) -> None:
-    place, offset = np.argwhere(~np.isfinite(losses))[0]
-    if step + offset == 0:
-        cause = "before the first update: the field or the objective is not finite at the rows; check its formula"
-    else:
-        cause = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
-    message = f"Expected a finite loss, got {losses[place, offset]} at step {step + offset}, {cause}."
-    raise DivergedError(message, int(models[place]))
+def _check_finite(losses: np.ndarray, held: np.ndarray, models: np.ndarray, steps: range) -> None:
+    """Raise DivergedError for the first model with a non-finite loss (models, steps) or held-out loss (models,)."""
+    too_large = "after updates that were too large; lower the learning rate, standardize the columns or add noise"
+    for model, own, own_held in zip(models, losses, held, strict=True):
+        bad = np.flatnonzero(~np.isfinite(own))
+        if len(bad):
+            step = steps[bad[0]]
+            first = "before the first update: the field or the objective is not finite at the rows; check its formula"
+            message = f"Expected a finite loss, got {own[bad[0]]} at step {step}, {too_large if step else first}."
+            raise DivergedError(message, int(model))
+        if not np.isfinite(own_held):
+            raise DivergedError(
+                f"Expected a finite held-out loss, got {own_held} at step {steps.stop}, where the objective is not "
+                f"finite at the held-out rows or {too_large}.",
+                int(model),
+            )
 
 
 def train_many(
@@ -283,8 +298,8 @@ def train_many(
     """Train models of one structure (classes, folds, seeds, learning rates), as many side by side as the device likes.
 
     A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
-    may serve all models, and so may a single objective in the place of a list. With an array of keys, one a model, each
-    model draws what it would draw alone. `patience` counts chunks of `chunk_steps` without a better held-out loss;
+    may serve all models, and so may a single objective in the place of a list. With an array of keys, one per model,
+    each model draws what it would draw alone. `patience` counts chunks of `chunk_steps` without a better held-out loss;
     None trains to the end and returns the last average. A true return of `callback` stops the run. `splits` of the
     tables' rows take the place of a split by `validation_fraction`, and `held_out_objective` that of the objective on
     the rows held out. `refill` gives new tables and splits to train on before every chunk but the first, for data
@@ -307,7 +322,8 @@ def train_many(
 
     def launch(block: _Block, chunk: int) -> _Chunk:
         keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
-        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, chunk_steps, max_steps)
+        steps = range(chunk * chunk_steps, min((chunk + 1) * chunk_steps, max_steps))
+        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, chunk_steps, steps, max_steps)
 
     under_way = {block: launch(block, 0) for block in blocks}
     for chunk in range(n_chunks):
@@ -315,8 +331,8 @@ def train_many(
         last = chunk + 1 == n_chunks
         ahead = {block: launch(block, chunk + 1) for block in under_way if record.goes_on(block) and not last}
         for block, asked in under_way.items():
-            record.judge(block, asked, (chunk + 1) * chunk_steps)
-        record.close((chunk + 1) * chunk_steps)
+            record.judge(block, asked)
+        record.close(min((chunk + 1) * chunk_steps, max_steps))
         step, loss, held_loss = record.history[-1]
         stop = callback(Progress(step, max_steps, loss, held_loss)) if callback else None
         going = [block for block in under_way if record.active(block).any()]
