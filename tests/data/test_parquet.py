@@ -12,7 +12,7 @@ from scorefield import ScoreClassifier, ScoreDensity
 from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
-from scorefield.estimators import classifier
+from scorefield.estimators import joint_model
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
 
@@ -130,14 +130,15 @@ def spy(monkeypatch):
 
         return train_many(key, models, tables, objective, splits=splits, refill=recorded, **options)
 
-    monkeypatch.setattr(classifier, "train_many", training)
+    monkeypatch.setattr(joint_model, "ROWS_PER_ROTATED", np.inf)  # all members in one call
+    monkeypatch.setattr(joint_model, "train_many", training)
     return seen
 
 
 @pytest.mark.parametrize("side_by_side", [1, 100])
 def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch, side_by_side):
     monkeypatch.setattr(training, "MODELS_PER_PROGRAM", {jax.default_backend(): side_by_side})
-    monkeypatch.setattr(classifier, "JOINT_PATIENCE", 1000)
+    monkeypatch.setattr(joint_model, "PATIENCE", 1000)
     monkeypatch.setattr(buffer, "REFRESH", 1)
     table = tables[0].assign(c=np.arange(N))  # the number of the row
     seen = spy(monkeypatch)
@@ -214,7 +215,7 @@ def test_the_order_of_the_file_does_not_matter(tmp_path, small, tables, monkeypa
     error = np.hypot(drawn.std(), expected.std()) / np.sqrt(500)
     assert abs(drawn.mean() - expected.mean()) < 4 * error < abs(drawn.mean() - other.mean())
     monkeypatch.setattr(RowBuffer, "refill", in_file_order)
-    monkeypatch.setattr(classifier, "JOINT_PATIENCE", 1000)
+    monkeypatch.setattr(joint_model, "PATIENCE", 1000)
     assert excess(log_loss, ScoreClassifier(**SMALL).fit(by_class, "y"), whole, test) > 4
 
 
@@ -224,9 +225,7 @@ def test_a_generative_fit_has_the_log_density_of_one_in_memory(tmp_path, small, 
     whole = fits_in_memory(train, label_weight=0.0)
     model = ScoreClassifier(**SMALL, label_weight=0.0).fit(write(train, tmp_path / "t.parquet"), "y")
     assert abs(excess(log_density, model, whole, test)) < 4
-    model.log_constants_ = model.log_constants_ - np.log(
-        model.frequencies_
-    )  # the control: shares counted twice or not at all
+    model.anchors_[:, 0] -= np.log(model.frequencies_)  # the control: shares counted twice or not at all
     assert abs(excess(log_density, model, whole, test)) > 4
 
 
@@ -276,7 +275,6 @@ def test_bad_paths_and_settings_are_refused(tmp_path, monkeypatch):
 
     refused("does not exist", tmp_path / "no.parquet", "y", error=FileNotFoundError)
     refused("name of the label column beside a path, got Series", path, table["y"])
-    refused("calibration=None with a path.*'intercept'; read", path, "y", calibration="intercept")
     refused('density="joint".*; read the table', path, "y", density=ScoreDensity())
     (tmp_path / "t.csv").write_text("a,y\n1,0\n")
     refused("ends in .parquet", tmp_path / "t.csv", "y")

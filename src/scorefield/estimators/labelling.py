@@ -97,7 +97,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
             over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state, selectivity=1.0)
             X, y = over.fit_resample(X, y)
         if self.rule == "pseudo-density":
-            self.model_ = ScoreClassifier(density, random_state=self.random_state)
+            self.model_ = ScoreClassifier(density, calibration=None, random_state=self.random_state)
         elif self.rule == "radius":
             most = int(np.argmax(counts))  # the answer where no row is in reach
             self.model_ = RadiusNeighborsClassifier(radius=self.radius, outlier_label=most)

@@ -41,9 +41,9 @@ def classifiers(seed):
     found = {
         "naive Bayes": GaussianNB(),
         "QDA": RegularisedQDA(reg_param=0.1),
-        "KDE": ScoreClassifier(KernelDensity(bandwidth="scott")),
-        "GMM": ScoreClassifier(GaussianMixture(3, reg_covar=1e-2, random_state=seed)),
-        "paper's": ScoreClassifier(paper_field(seed)),
+        "KDE": ScoreClassifier(KernelDensity(bandwidth="scott"), calibration=None),
+        "GMM": ScoreClassifier(GaussianMixture(3, reg_covar=1e-2, random_state=seed), calibration=None),
+        "paper's": ScoreClassifier(paper_field(seed), calibration=None),
     }
     found |= {f"ScoreDensity {name}": ScoreClassifier(d, random_state=seed) for name, d in per_class.items()}
     # Two members instead of eight: it trains longest of all, since no labels stop it.

@@ -46,7 +46,7 @@ def paper_classifier(rates, config, seed, **options):
         label: paper_density(config["hidden"], seed, learning_rate=rate, batch_size=batch, **options)
         for label, (rate, batch) in enumerate(zip(rates, config["batches"], strict=True))
     }
-    return ScoreClassifier(densities, random_state=seed)
+    return ScoreClassifier(densities, calibration=None, random_state=seed)
 
 
 def our_classifiers(config, seed):

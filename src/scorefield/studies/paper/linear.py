@@ -23,7 +23,9 @@ Z_95 = 1.96
 
 def _fit(seed, config, n_features):
     X, y = make_gaussians(config["n"], n_features, random_state=seed)
-    return ScoreClassifier(ScoreDensity(model="gaussian", standardize=False), priors="equal").fit(X, y)
+    return ScoreClassifier(ScoreDensity(model="gaussian", standardize=False), priors="equal", calibration=None).fit(
+        X, y
+    )
 
 
 def _coefficients(density, d):
