@@ -11,11 +11,9 @@ import pytest
 from imblearn.over_sampling import RandomOverSampler
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from scorefield.evaluation import remedies
-from scorefield.evaluation.metrics import best_threshold, measured, scores
 from scorefield.evaluation.ranks import (
     corrected_interval,
     critical_difference,
@@ -105,22 +103,6 @@ def test_corrected_interval_is_wider_than_the_naive_one_and_covers():
     assert missed / 2000 < 0.07
     assert naive / 2000 > 0.15
     assert math.isnan(corrected_interval([1.0], share).low)
-
-
-def test_threshold_and_measures():
-    rng = np.random.default_rng(0)
-    y = (rng.uniform(size=300) < 0.2).astype(int)
-    probability = np.clip(0.2 * y + 0.1 * rng.normal(size=300) + 0.2, 0, 1)
-    threshold = best_threshold(y, probability)
-    best = max(f1_score(y, probability >= t) for t in probability)
-    assert f1_score(y, probability >= threshold) == pytest.approx(best)
-    found = scores(y, probability, threshold)
-    assert found["f1_tuned"] == pytest.approx(best)
-    assert found["f1"] < best
-    with measured() as cost:
-        np.ones(30_000_000).sum()
-    assert cost.seconds > 0
-    assert cost.megabytes is None or cost.megabytes > 200
 
 
 def test_weights_where_a_learner_takes_them():

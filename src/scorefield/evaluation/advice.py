@@ -11,13 +11,13 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import average_precision_score, brier_score_loss, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
 from scorefield.data.splits import same_rows
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
 from scorefield.evaluation.ranks import EQUIVALENT, corrected_interval
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
@@ -39,6 +39,14 @@ MIN_RARE = 10 * N_FOLDS  # rare rows that thinning leaves: ten in each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
 
 
+def _words(mean, low, high, *_):
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _gain(row):
+    return _words(row["gain"], row["low"], row["high"])
+
+
 @dataclasses.dataclass(frozen=True)
 class Advice:
     """What `advise` found: a verdict in words, a row of means per remedy, the winner and code for it."""
@@ -51,13 +59,13 @@ class Advice:
     n_rows: int
 
     def __str__(self):
-        lines = [f"{'':<27}{'F1':>7}{'recall':>8}{'precision':>11}{'AP':>7}{'Brier':>8}{'F1 less nothing':>25}"]
+        labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
+        widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
+        head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
+        lines = [f"{'':<27}{head}{'F1 less nothing':>25}"]
         for row in self.table:
-            interval = f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
-            lines.append(
-                f"{row['remedy']:<27}{row['f1']:>7.3f}{row['recall']:>8.3f}{row['precision']:>11.3f}"
-                f"{row['average_precision']:>7.3f}{row['brier']:>8.3f}{interval:>25}"
-            )
+            cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
+            lines.append(f"{row['remedy']:<27}{cells}{_gain(row):>25}")
         return "\n".join([self.verdict, *lines, f"({self.n_splits} train-test splits of {self.n_rows} rows)"])
 
     def plot(self, axes=None):
@@ -67,14 +75,12 @@ class Advice:
         if axes is None:
             _, axes = plt.subplots(1, 3, figsize=(11, 0.6 + 0.45 * len(self.table)), sharey=True, layout="constrained")
         names = [row["remedy"] for row in self.table]
-        for ax, (measure, title) in zip(
-            axes, {"f1": "F1", "average_precision": "average precision", "brier": "Brier (less is better)"}.items(),
-            strict=True,
-        ):  # fmt: skip
+        for ax, measure in zip(axes, ("f1", "average_precision", "brier"), strict=True):
             for place, row in enumerate(self.table):
                 colour = "#D55E00" if row["remedy"] == self.winner else "#0072B2"
                 ax.plot(row["values"][measure], np.full(self.n_splits, place), "|", color=colour, alpha=0.5)
                 ax.plot(row[measure], place, "o", color=colour)
+            title = NAMES[measure] + " (less is better)" * (measure in LOWER_IS_BETTER)
             ax.set(title=title, yticks=range(len(names)), yticklabels=names)
         axes[0].invert_yaxis()
         return axes[0].figure
@@ -84,16 +90,12 @@ class Advice:
         from scorefield.data.files import write_whole
         from scorefield.display.html import page, picture, table, tag
 
-        cells = [
-            [row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES),
-             f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"]
-            for row in self.table
-        ]  # fmt: skip
+        cells = [[row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES), _gain(row)] for row in self.table]
         body = [
             tag("h1", "Is over-sampling worth it here?"),
             tag("p", tag("b", self.verdict)),
             table("Means over test parts, and the gain in F1 over doing nothing with its interval.",
-                  ["remedy", "F1", "recall", "precision", "average precision", "Brier", "gain"], cells),
+                  ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
             picture(self.plot(), "Ticks are test parts, dots their means; the advised remedy is orange."),
             tag("p", f"{self.n_splits} train-test splits of {self.n_rows} rows. Code for {self.winner}:"),
             tag("pre", self.code),
@@ -121,20 +123,13 @@ def _remedies(estimator, y, inner, n_rare, seed, ratios):
 
 def _measures(model, X, y, X_test, y_test):
     model.fit(X, y)
-    proba = model.predict_proba(X_test)[:, 1]
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        y_test, model.predict(X_test), average="binary", zero_division=0
-    )
-    return f1, recall, precision, average_precision_score(y_test, proba), brier_score_loss(y_test, proba)
+    found = scores(y_test, model.predict_proba(X_test)[:, 1], model.predict(X_test))
+    return [found[name] for name in MEASURES]
 
 
 def _gap(first, second, n_comparisons):
     """The corrected interval of a difference, wide enough for all comparisons together."""
     return corrected_interval(first - second, 1 / (N_FOLDS - 1), confidence=1 - 0.05 / n_comparisons)
-
-
-def _words(gap):
-    return f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
 
 
 def _verdict(scores, trivial):
@@ -154,22 +149,22 @@ def _verdict(scores, trivial):
     if not skill.low > 0:
         return NOTHING, (
             f"No difference: no remedy surely beats calling every row rare (F1 {trivial.mean():.3f}); the best, "
-            f"{best}, changes it by {_words(skill)}."
+            f"{best}, changes it by {_words(*skill)}."
         )
     gap = _gap(f1[over], f1[simple], n)
     if gap.low > 0 and gap.mean > EQUIVALENT:
         recall, precision = (float((scores[over][:, i] - scores[simple][:, i]).mean()) for i in (1, 2))
         return over, (
-            f"Over-sample with {over}: it raises F1 by {_words(gap)} over {simple} (recall {recall:+.2f}, precision "
+            f"Over-sample with {over}: it raises F1 by {_words(*gap)} over {simple} (recall {recall:+.2f}, precision "
             f"{precision:+.2f})."
         )
-    found = f"{over}, the best over-sampler, changes F1 by {_words(gap)} against {simple}"
+    found = f"{over}, the best over-sampler, changes F1 by {_words(*gap)} against {simple}"
     if simple != NOTHING:
         gain = _gap(f1[simple], f1[NOTHING], n)
         if gain.low > 0 and gain.mean > EQUIVALENT:
             lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
             return simple, (
-                f"Do not over-sample: {simple} raises F1 by {_words(gain)} over doing nothing{lower} "
+                f"Do not over-sample: {simple} raises F1 by {_words(*gain)} over doing nothing{lower} "
                 f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
             )
     high, hopeful = max((_gap(f1[name], f1[NOTHING], n).high, name) for name in f1 if name != NOTHING)

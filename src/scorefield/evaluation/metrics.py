@@ -1,4 +1,4 @@
-"""Measures of a fitted model on a test part, its time and memory, and the threshold that training rows give."""
+"""Measures of a classifier on a test part, the threshold of the best F1, and the time and memory that code takes."""
 
 import contextlib
 import pathlib
@@ -8,44 +8,60 @@ import numpy as np
 from sklearn.metrics import (
     average_precision_score,
     brier_score_loss,
-    f1_score,
+    confusion_matrix,
     log_loss,
     precision_recall_curve,
     roc_auc_score,
 )
 
-METRICS = {
+NAMES = {
+    "recall": "recall",
+    "precision": "precision",
+    "f1": "F1",
+    "errors": "errors",
     "average_precision": "average precision",
     "roc_auc": "ROC AUC",
-    "f1": "F1 at .5",
     "f1_tuned": "F1, tuned threshold",
     "brier": "Brier",
     "log_loss": "log loss",
     "seconds": "seconds",
     "megabytes": "MB",
 }
-LOWER_IS_BETTER = {"brier", "log_loss", "seconds", "megabytes"}
+LOWER_IS_BETTER = {"errors", "brier", "log_loss", "seconds", "megabytes"}
 _STATUS, _CLEAR = pathlib.Path("/proc/self/status"), pathlib.Path("/proc/self/clear_refs")
 
 
 def best_threshold(y, probability):
-    """The threshold of the highest F1."""
+    """Threshold with the highest F1."""
     precision, recall, thresholds = precision_recall_curve(y, probability)
     f1 = 2 * precision[:-1] * recall[:-1] / np.maximum(precision[:-1] + recall[:-1], 1e-12)
     return float(thresholds[np.argmax(f1)])
 
 
-def scores(y, probability, threshold):
-    """The measures of probabilities of the rare class."""
+def decision_scores(y, predicted):
+    """Counts, recall, precision and F1 of predicted labels; a share of nothing is 0."""
+    tn, fp, fn, tp = (int(count) for count in confusion_matrix(y, predicted, labels=[0, 1]).ravel())
+    return {
+        "tn": tn,
+        "fp": fp,
+        "fn": fn,
+        "tp": tp,
+        "recall": tp / max(tp + fn, 1),
+        "precision": tp / max(tp + fp, 1),
+        "f1": 2 * tp / max(2 * tp + fp + fn, 1),
+        "errors": fp + fn,
+    }
+
+
+def scores(y, probability, predicted):
+    """All measures of the probabilities of class 1 and of the labels predicted with them."""
     probability = np.clip(np.asarray(probability, dtype=float), 0, 1)
     return {
+        **decision_scores(y, predicted),
         "average_precision": float(average_precision_score(y, probability)),
         "roc_auc": float(roc_auc_score(y, probability)),
-        "f1": float(f1_score(y, probability >= 0.5, zero_division=0)),
-        "f1_tuned": float(f1_score(y, probability >= threshold, zero_division=0)),
         "brier": float(brier_score_loss(y, probability)),
         "log_loss": float(log_loss(y, np.clip(probability, 1e-7, 1 - 1e-7))),
-        "threshold": threshold,
     }
 
 

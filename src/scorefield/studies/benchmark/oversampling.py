@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.evaluation.metrics import best_threshold, measured, scores
+from scorefield.evaluation.metrics import best_threshold, decision_scores, measured, scores
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
@@ -76,10 +76,18 @@ def _resampled(sampler, X, y):
         return X, y, " ".join(str(error).split())[:120]
 
 
+def _measures(y, probability, threshold):
+    """Measures of probabilities, of decisions at one half and of those at the threshold."""
+    probability = np.asarray(probability, dtype=float)
+    found = scores(y, probability, probability >= 0.5)
+    kept = {name: found[name] for name in ("average_precision", "roc_auc", "f1", "brier", "log_loss")}
+    return kept | {"f1_tuned": decision_scores(y, probability >= threshold)["f1"], "threshold": threshold}
+
+
 def arm_row(arm, learner, split, models, cost, **extra):
     """Measures of the model of all training rows, with the threshold of the inner folds' models."""
     threshold = best_threshold(*split.held_out(models[:-1]))
-    found = scores(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
+    found = _measures(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
     found |= {"seconds": cost.seconds, "megabytes": cost.megabytes}
     return {"kind": "arm", "arm": arm, "learner": learner, **_short(found), **extra}
 
@@ -112,7 +120,7 @@ def _threshold_arm(split, models):
         with measured() as cost:
             tuned = TunedThreshold(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
         probability = tuned.predict_proba(split.X_test)[:, 1]
-        found = scores(split.y_test, probability, tuned.best_threshold_)
+        found = _measures(split.y_test, probability, tuned.best_threshold_)
         found |= {"f1": found["f1_tuned"], "seconds": cost.seconds, "megabytes": cost.megabytes}
         yield {"kind": "arm", "arm": THRESHOLD, "learner": name, **_short(found), "n": len(split.y)}
 

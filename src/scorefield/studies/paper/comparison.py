@@ -2,19 +2,11 @@
 
 import numpy as np
 
+from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
 from scorefield.evaluation.statistics import by_seed, estimate, paired, verdict_positive
 from scorefield.studies.engine.experiment import Claim, Figure, Table, of_kind
 
-METRICS = {
-    "recall": "recall",
-    "precision": "precision",
-    "f1": "F1",
-    "errors": "errors",
-    "average_precision": "average precision",
-    "roc_auc": "ROC AUC",
-    "brier": "Brier",
-}
-LOWER_IS_BETTER = {"errors", "brier"}
+MEASURES = ("recall", "precision", "f1", "errors", "average_precision", "roc_auc", "brier")
 
 
 def arms_of(rows, **match):
@@ -28,9 +20,9 @@ def scores_table(rows, caption, paper=None, **match):
     table = []
     for arm in arms_of(rows, **match):
         printed = " / ".join(f"{value:.2f}" for value in paper[arm]) if arm in paper else ""
-        cells = [estimate(by_seed(arms, metric, arm=arm).values()) for metric in METRICS]
+        cells = [estimate(by_seed(arms, metric, arm=arm).values()) for metric in MEASURES]
         table.append([arm, printed, *cells])
-    return Table(caption, ["arm", "paper: recall / precision / F1", *METRICS.values()], table)
+    return Table(caption, ["arm", "paper: recall / precision / F1", *(NAMES[metric] for metric in MEASURES)], table)
 
 
 def differences_table(rows, caption, arms, references, metrics=("recall", "f1", "average_precision", "brier"), **match):
@@ -44,7 +36,7 @@ def differences_table(rows, caption, arms, references, metrics=("recall", "f1", 
                 star = " *" if gap.n > 1 and not gap.low <= 0 <= gap.high else ""
                 cells.append(gap.text("+") + star)
             table.append([f"{arm} less {reference}", *cells])
-    return Table(caption, ["difference", *(METRICS[m] for m in metrics)], table)
+    return Table(caption, ["difference", *(NAMES[m] for m in metrics)], table)
 
 
 def superiority_claim(rows, text, metric, arm, reference, **match):
@@ -56,7 +48,7 @@ def superiority_claim(rows, text, metric, arm, reference, **match):
         if metric in LOWER_IS_BETTER
         else paired(selected, metric, first, second)
     )
-    return Claim(text, verdict_positive(gap), f"paired gain in {METRICS[metric]}: {gap}")
+    return Claim(text, verdict_positive(gap), f"paired gain in {NAMES[metric]}: {gap}")
 
 
 def confusion_figure(rows, caption, **match):

@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
+from scorefield.evaluation.metrics import NAMES, scores
 from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, Table, of_kind
 from scorefield.studies.paper.comparison import (
-    METRICS,
     arms_of,
     confusion_figure,
     differences_table,
@@ -23,7 +23,7 @@ from scorefield.studies.paper.comparison import (
     superiority_claim,
 )
 from scorefield.studies.paper.imbalanced import split_10d, split_fraud
-from scorefield.studies.paper.settings import classification_scores, paper_density
+from scorefield.studies.paper.settings import paper_density
 
 OURS, SEPARATE, LABEL_FREE = "ScoreClassifier", "ScoreDensity per class", "ScoreClassifier, label-free"
 PAPER_10D = {"paper, rate .01": (0.50, 0.44, 0.47), "paper, rate .05": (0.52, 0.39, 0.44)}
@@ -77,7 +77,7 @@ def evaluate(arms, split):
             "kind": "arm",
             "arm": arm,
             "learner": arm,
-            **classification_scores(y_test, probability, model.predict(X_test)),
+            **scores(y_test, probability, model.predict(X_test)),
         }
         last = model[-1] if hasattr(model, "steps") else model
         if arm.startswith("paper"):
@@ -116,7 +116,7 @@ def _claims(rows, paper, paper_arms, bar):
         text = f"F1 of '{arm}' is within .1 of the paper's {printed:.2f}."
         claims.append(Claim(text, verdict_between(value, printed - 0.1, printed + 0.1), f"F1 {value}"))
         for metric in ("f1", "average_precision"):
-            text = f"Our default is better in {METRICS[metric]} than '{arm}' (ours, not the paper's)."
+            text = f"Our default is better in {NAMES[metric]} than '{arm}' (ours, not the paper's)."
             claims.append(superiority_claim(rows, text, metric, OURS, arm))
     text = f"Our default is better in average precision than {bar} (ours, not the paper's)."
     return [*claims, superiority_claim(rows, text, "average_precision", OURS, bar)]

@@ -14,18 +14,18 @@ from sklearn.neural_network import MLPClassifier
 from scorefield.data.datasets import fetch_creditcard, make_imbalanced_10d
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.prior_correction import PriorCorrectedClassifier
+from scorefield.evaluation.metrics import NAMES, scores
 from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, compact, of_kind
 from scorefield.studies.paper.comparison import (
-    METRICS,
     confusion_figure,
     differences_table,
     samples_figure,
     scores_table,
     superiority_claim,
 )
-from scorefield.studies.paper.settings import classification_scores, paper_density
+from scorefield.studies.paper.settings import paper_density
 
 TEST_ROWS_10D = 741
 TEST_COUNTS_FRAUD = (72_352, 123)
@@ -82,8 +82,8 @@ def samplers(strategy, cases, hidden, seed):
 
 def _arm_row(arm, learner, model, X_test, y_test, **extra):
     probability = model.predict_proba(X_test)[:, 1]
-    scores = classification_scores(y_test, probability, model.predict(X_test))
-    return {"kind": "arm", "arm": arm, "learner": learner, **scores, **extra}
+    found = scores(y_test, probability, model.predict(X_test))
+    return {"kind": "arm", "arm": arm, "learner": learner, **found, **extra}
 
 
 def compare(split, learners, over_samplers, seed, *, weighted=()):
@@ -169,7 +169,7 @@ def _claims_10d(rows):
         for metric in ("recall", "f1"):
             for reference in BASELINES:
                 own = "" if reference in ("SMOTE", "ADASYN") else " (a baseline that the paper lacks)"
-                text = f"{arm} has a higher {METRICS[metric]} than {reference} with a forest{own}."
+                text = f"{arm} has a higher {NAMES[metric]} than {reference} with a forest{own}."
                 claims.append(superiority_claim(rows, text, metric, arm, reference, learner="RF"))
     for reference, name in (("SMOTE", "SMOTE"), ("nothing", "doing nothing")):
         text = f"ScoreOverSampler has a higher average precision than {name} with a forest (ours, not the paper's)."

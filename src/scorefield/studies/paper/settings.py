@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
-from sklearn.metrics import average_precision_score, brier_score_loss, confusion_matrix, roc_auc_score
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
@@ -49,23 +48,3 @@ def paper_density(hidden, seed, **options):
 def divergence(p, q):
     """Jensen-Shannon divergence in nats of two densities on one grid."""
     return float(jensenshannon(np.ravel(p), np.ravel(q)) ** 2)
-
-
-def classification_scores(y, probability, predicted):
-    """The paper's measures and three that do not depend on a threshold of one half."""
-    tn, fp, fn, tp = (int(v) for v in confusion_matrix(y, predicted, labels=[0, 1]).ravel())
-    precision = tp / (tp + fp) if tp + fp else 0.0
-    recall = tp / (tp + fn)
-    return {
-        "tn": tn,
-        "fp": fp,
-        "fn": fn,
-        "tp": tp,
-        "recall": recall,
-        "precision": precision,
-        "f1": 2 * tp / (2 * tp + fp + fn),
-        "errors": fp + fn,
-        "average_precision": float(average_precision_score(y, probability)),
-        "roc_auc": float(roc_auc_score(y, probability)),
-        "brier": float(brier_score_loss(y, np.clip(probability, 0, 1))),
-    }
