@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
 
 from scorefield.evaluation import remedies
 from scorefield.evaluation.ranks import (
@@ -103,13 +101,6 @@ def test_corrected_interval_is_wider_than_the_naive_one_and_covers():
     assert missed / 2000 < 0.07
     assert naive / 2000 > 0.15
     assert math.isnan(corrected_interval([1.0], share).low)
-
-
-def test_weights_where_a_learner_takes_them():
-    y = np.repeat([0, 1], [90, 10])
-    assert remedies.weighted(LogisticRegression(), y).class_weight == "balanced"
-    assert remedies.weighted(KNeighborsClassifier(), y) is None
-    assert remedies.weighted(remedies.boosting(0), y).scale_pos_weight == 9
 
 
 @pytest.mark.parametrize("generate", [gaussian_rows, kde_rows])

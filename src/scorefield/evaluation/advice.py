@@ -26,10 +26,9 @@ from scorefield.evaluation.recipes import (
     OURS_TUNED,
     OVER_SAMPLERS,
     code_for,
-    neighbors_for,
     ratios_for,
 )
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, weighted
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, smote_neighbors, weighted
 
 N_FOLDS, INNER_FOLDS = 5, 3
 TUNING_MINUTES = 10.0  # from here on there is time to choose the ratio by an inner cross-validation
@@ -104,16 +103,15 @@ class Advice:
 
 
 def _remedies(estimator, y, inner, n_rare, seed, ratios):
-    """Remedy to model for training labels and their inner folds; SMOTE only where `n_rare` rows have a neighbour."""
+    """Models by remedy for training labels `y` with their inner folds, and `n_rare` rows or more of the rare class."""
     remedies = {NOTHING: clone(estimator)}
     heavier = weighted(estimator, y)
     if heavier is not None:
         remedies[WEIGHTS] = heavier
     remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
     remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    neighbors = neighbors_for(n_rare)
-    if neighbors >= 1:
-        remedies[INTERPOLATED] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
+    smote = SMOTE(k_neighbors=smote_neighbors(n_rare), random_state=seed)
+    remedies[INTERPOLATED] = make_pipeline(smote, clone(estimator))
     remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
     if ratios:
         grid = {"scoreoversampler__sampling_strategy": ratios}
@@ -278,7 +276,6 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
             for name, model in remedies.items():
                 results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
             trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
-    results = {name: rows for name, rows in results.items() if len(rows) == len(trivial)}
     scores = {name: np.array(rows) for name, rows in results.items()}
     winner, verdict = _verdict(scores, np.array(trivial))
     if len(y) < n_given:

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, weighted
+from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
 
 NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
 OURS_TUNED = "score over-sampling, tuned"
 OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
-RATIOS = (0.25, 0.5, 1.0)
 PIPELINE = "from imblearn.pipeline import make_pipeline\n"
 CODE = {
     NOTHING: "model = {estimator}",
@@ -30,11 +29,6 @@ CODE = {
     + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
     + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer)",
 }
-
-
-def neighbors_for(n_rare):
-    """Neighbours that SMOTE can have: one row is the row itself, and one is left out by an inner fold."""
-    return min(5, n_rare - 2)
 
 
 def ratios_for(y):
@@ -77,7 +71,7 @@ def code_for(winner, estimator, y, labels, n_rare):
     if "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
         imports += f"y = (y == {rare!r}).astype(int)  # boosting takes labels of 0 and 1, and weighs the second\n"
         rare = 1
-    neighbors = neighbors_for(n_rare)
+    neighbors = smote_neighbors(n_rare)
     parts = {
         "estimator": text,
         "weighted": _weighted_expression(estimator, y),

@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 NOTHING, WEIGHTS, THRESHOLD = "nothing", "class weights", "tuned threshold"
+RATIOS = (0.25, 0.5, 1.0)  # rare over common rows, for over-samplers whose ratio is tuned
 
 
 def learners(seed):
@@ -54,3 +55,8 @@ def weighted(learner, y):
     if "scale_pos_weight" in parameters:
         return clone(learner).set_params(scale_pos_weight=float(np.sum(y == 0) / np.sum(y == 1)))
     return None
+
+
+def smote_neighbors(n_rare):
+    """SMOTE's default of five neighbours, or all other rows of a smaller class; it refuses a single row itself."""
+    return max(1, min(5, n_rare - 1))

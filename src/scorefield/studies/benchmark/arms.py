@@ -9,6 +9,7 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.neighbors import KernelDensity
 
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.remedies import smote_neighbors
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.paper.imbalanced import CASES_10D
 from scorefield.studies.paper.settings import paper_density
@@ -95,7 +96,7 @@ def installed_peers():
 
 def over_samplers(n_rare, seed, peers=()):
     """Every over-sampler by name; neighbours are as many as `n_rare` rows allow."""
-    neighbors = max(1, min(5, n_rare - 1))
+    neighbors = smote_neighbors(n_rare)
     fields = {}
     found = {
         "random": RandomOverSampler(random_state=seed),

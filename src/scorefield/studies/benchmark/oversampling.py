@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import best_threshold, decision_scores, measured, scores
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
+from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
 from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
@@ -19,7 +19,6 @@ from scorefield.studies.benchmark.summaries import show_oversampling
 from scorefield.studies.engine.experiment import Experiment, compact
 
 INNER_FOLDS = 3
-RATIOS = (0.25, 0.5, 1.0)  # rare rows over common ones, where they are fewer
 CHAINS = {"short": (0.005, 20, 0.95), "default": None}  # step size, chain length, discard
 PROTOCOL = 2  # to be raised with a change of the study's code that changes its rows: older ones are then run again
 SPLITS = {"n_folds": 2, "n_repeats": 2, "max_rows": 3000, "protocol": PROTOCOL}
