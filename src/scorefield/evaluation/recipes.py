@@ -1,5 +1,9 @@
 """Ready-to-run code for a remedy before a given estimator, on the labels of the user's own table."""
 
+import ast
+import sys
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
@@ -36,44 +40,67 @@ def ratios_for(y):
     return [ratio for ratio in RATIOS if ratio > 1.3 * np.sum(y == 1) / np.sum(y == 0)]
 
 
-def _expression(estimator):
-    """(imports, expression) that make the estimator again, or a name for it where its parameters cannot be written."""
-    kind = type(estimator)
-    module = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
-    own = ("", "estimator")  # the one that advise was given
+class Source(NamedTuple):
+    """Source code of a value: the imports that it needs, the expression, and the value that the expression makes."""
+
+    imports: frozenset
+    text: str
+    value: Any
+
+
+def written(value):
+    """Source code of a literal, or of an estimator whose changed parameters all have one; None for any other value."""
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return _literal(value)
+    kind = type(value)
+    public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+    if getattr(sys.modules.get(public), kind.__name__, None) is not kind:
+        return None  # a class inside a function, or of a script
+    given = value.get_params(deep=False)
     try:
         usual = kind().get_params(deep=False)
-        changed = {k: v for k, v in estimator.get_params(deep=False).items() if repr(v) != repr(usual.get(k))}
-        imports = f"from {module} import {kind.__name__}\n"
-        text = f"{kind.__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-        names = {}
-        exec(imports + f"made = {text}", names)  # nothing but what was just written
-    except Exception:
-        return own
-    return (imports, text) if repr(names["made"].get_params()) == repr(estimator.get_params()) else own
+    except TypeError:
+        return None  # a class whose arguments are not optional
+    parts = {name: written(v) for name, v in given.items() if repr(v) != repr(usual.get(name))}
+    if None in parts.values():
+        return None
+    made = kind(**{name: part.value for name, part in parts.items()})
+    if repr(made.get_params(deep=False)) != repr(given):
+        return None
+    imports = frozenset({f"from {public} import {kind.__name__}\n"}).union(*(part.imports for part in parts.values()))
+    return Source(imports, f"{kind.__name__}({', '.join(f'{k}={v.text}' for k, v in parts.items())})", made)
+
+
+def _literal(value):
+    try:
+        read = ast.literal_eval(repr(value))
+    except (ValueError, SyntaxError):
+        return None
+    return Source(frozenset(), repr(value), read) if type(read) is type(value) and read == value else None
 
 
 def _weighted_expression(estimator, y):
     heavier = weighted(estimator, y)
     if heavier is None:
         return "estimator"
-    text = _expression(heavier)[1]
-    if text != "estimator":
-        return text
+    source = written(heavier)
+    if source is not None:
+        return source.text
     name = "class_weight" if "class_weight" in heavier.get_params() else "scale_pos_weight"
     return f"estimator.set_params({name}={heavier.get_params()[name]!r})"
 
 
 def code_for(winner, estimator, y, labels, n_rare):
     """Code for the winner on the table as it was given, whose (common, rare) labels are `labels`."""
-    imports, text = _expression(estimator)
+    source = written(estimator)
+    imports = "" if source is None else "".join(sorted(source.imports))
     common, rare = (label.item() if hasattr(label, "item") else label for label in labels)
     if "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
         imports += f"y = (y == {rare!r}).astype(int)  # boosting takes labels of 0 and 1, and weighs the second\n"
         rare = 1
     neighbors = smote_neighbors(n_rare)
     parts = {
-        "estimator": text,
+        "estimator": "estimator" if source is None else source.text,
         "weighted": _weighted_expression(estimator, y),
         "ratios": ratios_for(y),
         "rare": repr(rare),
