@@ -10,6 +10,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import OrdinalEncoder
 
+from scorefield.data.scaling import safe_deviation
+
 MAX_ROWS = 5000  # of either table in the two-sample test, and rows whose neighbours are looked for
 DRIFT = 0.1  # a distance between distributions that a reader should look at
 
@@ -38,8 +40,8 @@ def _encoded(real, synthetic):
     for table in (real, synthetic):
         numbers = table.drop(columns=text).to_numpy(dtype=float)
         parts.append(np.hstack([numbers, encoder.transform(table[text].astype(str))]))
-    spread = parts[0].std(axis=0)
-    return [part / np.where(spread > 0, spread, 1.0) for part in parts], text
+    scale = safe_deviation(parts[0])
+    return [part / scale for part in parts], text
 
 
 def _column_distance(name, a, b, is_text):

@@ -8,6 +8,7 @@ from imblearn.over_sampling.base import BaseOverSampler
 from sklearn.covariance import ledoit_wolf
 from sklearn.neighbors import KernelDensity
 
+from scorefield.data.scaling import safe_deviation
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.remedies import smote_neighbors
 from scorefield.sampling.samplers import Langevin
@@ -42,8 +43,8 @@ def gaussian_rows(rows, n, seed):
 
 def kde_rows(rows, n, seed):
     """Rows of a Gaussian kernel density with Silverman's bandwidth, in the columns' own spreads."""
-    spread = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    return KernelDensity(bandwidth="silverman").fit(rows / spread).sample(n, random_state=seed) * spread
+    scale = safe_deviation(rows)
+    return KernelDensity(bandwidth="silverman").fit(rows / scale).sample(n, random_state=seed) * scale
 
 
 def paper_field(seed):
