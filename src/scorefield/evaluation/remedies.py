@@ -28,10 +28,10 @@ def learners(seed):
     return found
 
 
-def boosting(seed):
+def boosting(seed, **options):
     from xgboost import XGBClassifier
 
-    return XGBClassifier(random_state=seed, n_jobs=1)
+    return XGBClassifier(random_state=seed, n_jobs=1, **options)
 
 
 class TunedThreshold(TunedThresholdClassifierCV):

@@ -49,10 +49,10 @@ def by_seed(rows, metric, **match):
 
 
 def seed_means(rows, metric, **match):
-    """Mean of a metric over the rows of each seed: rows of one seed are no independent draws."""
-    seeds = {}
+    """Estimate of a metric in the rows that match; rows of one seed depend on each other, so their mean counts once."""
+    seeds: dict[int, list[float]] = {}
     for row in rows:
-        if metric in row and all(row.get(k) == v for k, v in match.items()):
+        if row.get(metric) is not None and all(row.get(k) == v for k, v in match.items()):
             seeds.setdefault(row["seed"], []).append(row[metric])
     return estimate([np.mean(values) for values in seeds.values()])
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
-from scorefield.evaluation.statistics import by_seed, estimate, paired, verdict_positive
+from scorefield.evaluation.statistics import paired, seed_means, verdict_positive
 from scorefield.studies.engine.experiment import Claim, Figure, Table, of_kind
 
 MEASURES = ("recall", "precision", "f1", "errors", "average_precision", "roc_auc", "brier")
@@ -20,7 +20,7 @@ def scores_table(rows, caption, paper=None, **match):
     table = []
     for arm in arms_of(rows, **match):
         printed = " / ".join(f"{value:.2f}" for value in paper[arm]) if arm in paper else ""
-        cells = [estimate(by_seed(arms, metric, arm=arm).values()) for metric in MEASURES]
+        cells = [seed_means(arms, metric, arm=arm) for metric in MEASURES]
         table.append([arm, printed, *cells])
     return Table(caption, ["arm", "paper: recall / precision / F1", *(NAMES[metric] for metric in MEASURES)], table)
 

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.evaluation.metrics import NAMES, scores
-from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
+from scorefield.evaluation.remedies import boosting
+from scorefield.evaluation.statistics import estimate, seed_means, verdict_between
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, Table, of_kind
 from scorefield.studies.paper.comparison import (
     arms_of,
@@ -97,22 +98,20 @@ def run_10d(seed, config):
 
 
 def run_fraud(seed, config):
-    from xgboost import XGBClassifier
-
     arms = {}
     for anchor in ("gaussian", "counting"):
         for name, rates in RATES_FRAUD.items():
             model = paper_classifier(rates, config, seed, anchor=anchor)
             arms[f"paper {name}, {anchor}"] = make_pipeline(StandardScaler(), model)
     arms |= our_classifiers(config, seed)
-    arms |= peers() | {"XGB (bar)": XGBClassifier(n_estimators=100, random_state=seed, n_jobs=1)}
+    arms |= peers() | {"XGB (bar)": boosting(seed, n_estimators=100)}
     return evaluate(arms, split_fraud(seed))
 
 
 def _claims(rows, paper, paper_arms, bar):
     claims = []
     for arm in paper_arms:
-        value, printed = estimate(by_seed(of_kind(rows, "arm"), "f1", arm=arm).values()), paper[arm][2]
+        value, printed = seed_means(of_kind(rows, "arm"), "f1", arm=arm), paper[arm][2]
         text = f"F1 of '{arm}' is within .1 of the paper's {printed:.2f}."
         claims.append(Claim(text, verdict_between(value, printed - 0.1, printed + 0.1), f"F1 {value}"))
         for metric in ("f1", "average_precision"):

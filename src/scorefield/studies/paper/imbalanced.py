@@ -15,8 +15,8 @@ from scorefield.data.datasets import fetch_creditcard, make_imbalanced_10d
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.prior_correction import PriorCorrectedClassifier
 from scorefield.evaluation.metrics import NAMES, scores
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, weighted
-from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting, weighted
+from scorefield.evaluation.statistics import seed_means, verdict_between
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, compact, of_kind
 from scorefield.studies.paper.comparison import (
@@ -161,7 +161,7 @@ def show_10d(rows):
 def _claims_10d(rows):
     claims, selected = [], of_kind(rows, "arm", learner="RF")
     for arm, low, high in ((NOTHING, 0.1, 0.35), ("SMOTE", 0.3, 0.5)):
-        value = estimate(by_seed(selected, "f1", arm=arm).values())
+        value = seed_means(selected, "f1", arm=arm)
         text = f"The simulation is in the paper's regime: forest F1 with {arm} between {low} and {high}."
         claims.append(Claim(text, verdict_between(value, low, high), f"F1 {value}"))
     for arm in CASES_10D:
@@ -198,9 +198,7 @@ def split_fraud(seed):
 
 
 def run_fraud(seed, config):
-    from xgboost import XGBClassifier
-
-    learners = {"XGB": XGBClassifier(n_estimators=config["n_trees"], random_state=seed, n_jobs=1)}
+    learners = {"XGB": boosting(seed, n_estimators=config["n_trees"])}
     # ADASYN's density estimate decides how many rows it adds, so its count is near 3,690, not equal to it.
     over_samplers = samplers({1: config["positives"]}, CASES_FRAUD, config["hidden"], seed)
     return compare(split_fraud(seed), learners, over_samplers, seed)
@@ -209,7 +207,7 @@ def run_fraud(seed, config):
 def show_fraud(rows):
     claims = []
     for arm in (NOTHING, "SMOTE", "ADASYN", *CASES_FRAUD):
-        value = estimate(by_seed(of_kind(rows, "arm"), "f1", arm=arm).values())
+        value = seed_means(of_kind(rows, "arm"), "f1", arm=arm)
         claims.append(
             Claim(
                 f"F1 of XGB with {arm} is near Table 4 (.70 to .82; paper {PAPER_FRAUD[arm][2]:.2f}).",

@@ -10,6 +10,7 @@ from scorefield.estimators.density import ScoreDensity
 from scorefield.fields.mixtures import mixture
 
 VIEW_2D = (-4.0, 8.0)  # the square that the 2-D figures show
+NAMES_2D = ("x₁", "x₂")
 
 
 def true_classes(n_features):
