@@ -30,9 +30,13 @@ def new_axes(ax, names):
     return ax
 
 
-def _like(X, points):
-    """Points as a table of the same kind as X, so that estimators see the column names that they know."""
-    return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
+def _grid(X, features, resolution):
+    """The plane of X, its axes, the grid's coordinates, and the grid as a table with the column names of X."""
+    plane = plane_of(X, features)
+    axes = plane.axes(check_array(X, dtype=np.float64), resolution)
+    coordinates = grid_points(axes)
+    points = plane.points(coordinates)
+    return plane, axes, coordinates, type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
 
 
 def _label_index(estimator, label):
@@ -73,9 +77,7 @@ class DensityDisplay:
     @classmethod
     def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=80, ax=None, **options):
         """Evaluate ``exp(score_samples)`` on a grid around the rows X, or p(x | label) of a classifier, and draw it."""
-        plane = plane_of(X, features)
-        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
-        points = _like(X, plane.points(grid_points(axes)))
+        plane, axes, _, points = _grid(X, features, grid_resolution)
         logs = np.asarray(estimator.score_samples(points), dtype=float)
         if label is not None:
             k = _label_index(estimator, label)
@@ -128,9 +130,8 @@ class ScoreFieldDisplay:
 
         On a plane in more columns the arrows are the field's components along the plane.
         """
-        plane = plane_of(X, features)
-        coordinates = grid_points(plane.axes(check_array(X, dtype=np.float64), grid_resolution))
-        vectors = np.asarray(estimator.grad_log_density(_like(X, plane.points(coordinates))))
+        plane, _, coordinates, points = _grid(X, features, grid_resolution)
+        vectors = np.asarray(estimator.grad_log_density(points))
         if vectors.ndim == 3:
             if label is None:
                 raise ValueError(f"Expected the label of a field, one of {list(estimator.classes_)}, got None.")
@@ -260,13 +261,9 @@ class BoundaryDisplay:
         """
         if method not in ("auto", "newton", "grid"):
             raise ValueError(f"Expected method 'auto', 'newton' or 'grid', got {method!r}.")
-        plane = plane_of(X, features)
-        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
-        coordinates = grid_points(axes)
+        plane, axes, coordinates, points = _grid(X, features, grid_resolution)
         first, second = (_label_index(estimator, c) for c in (estimator.classes_[:2] if classes is None else classes))
-        proba = np.asarray(estimator.predict_proba(_like(X, plane.points(coordinates))), dtype=float)[
-            :, [first, second]
-        ]
+        proba = np.asarray(estimator.predict_proba(points), dtype=float)[:, [first, second]]
         share = proba[:, 1] / np.maximum(proba.sum(axis=1), 1e-300)
         try:
             logits = None if method == "grid" else logits_function(estimator)[0]

@@ -16,6 +16,7 @@ from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
 from scorefield.data.splits import same_rows
+from scorefield.display.displays import COLOURS
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
 from scorefield.evaluation.ranks import EQUIVALENT, corrected_interval
@@ -76,7 +77,7 @@ class Advice:
         names = [row["remedy"] for row in self.table]
         for ax, measure in zip(axes, ("f1", "average_precision", "brier"), strict=True):
             for place, row in enumerate(self.table):
-                colour = "#D55E00" if row["remedy"] == self.winner else "#0072B2"
+                colour = COLOURS[row["remedy"] == self.winner]
                 ax.plot(row["values"][measure], np.full(self.n_splits, place), "|", color=colour, alpha=0.5)
                 ax.plot(row[measure], place, "o", color=colour)
             title = NAMES[measure] + " (less is better)" * (measure in LOWER_IS_BETTER)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scipy.stats import t as student
 
+from scorefield.display.displays import COLOURS
 from scorefield.evaluation.statistics import Estimate
 
 EQUIVALENT = 0.01  # a difference below this is no difference in practice: the band of ties
@@ -82,5 +83,5 @@ def draw_critical_difference(names, ranks, difference, ax):
     for start, index in enumerate(order):
         alike = [place for place in range(start, len(order)) if ranks[order[place]] - ranks[index] <= difference]
         if len(alike) > 1 and alike[-1] > reached:
-            ax.plot([ranks[index], ranks[order[alike[-1]]]], [level, level], color="#0072B2", linewidth=3)
+            ax.plot([ranks[index], ranks[order[alike[-1]]]], [level, level], color=COLOURS[0], linewidth=3)
             level, reached = level - 0.14, alike[-1]

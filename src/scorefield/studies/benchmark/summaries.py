@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from scorefield.display.displays import COLOURS
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
 from scorefield.evaluation.ranks import (
     EQUIVALENT,
@@ -139,7 +140,7 @@ def _gains_figure(by_learner, name, caption, metric="average_precision"):
                 gain = scores.gain(arm, NOTHING, metric)
                 found = estimate(gain)
                 reach = found.high - found.mean if found.n > 1 else 0
-                color = "#D55E00" if arm in (OURS, OURS_TUNED) else "#0072B2"
+                color = COLOURS[arm in (OURS, OURS_TUNED)]
                 ax.errorbar(gain.mean(), place, xerr=reach, fmt="o", color=color, markersize=4)
             ax.axvline(0, color="0.6", linewidth=1)
             ax.set(title=learner, yticks=range(len(arms)), yticklabels=arms, xlabel=f"gain, {METRICS[metric]}")

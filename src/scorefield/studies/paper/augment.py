@@ -23,6 +23,7 @@ from scorefield.studies.paper.settings import (
     VIEW_2D,
     exact_log_density,
     exact_score,
+    panels,
     paper_density,
     true_classes,
 )
@@ -191,13 +192,9 @@ def _draw_pseudo_densities(ax, row, colour):
 
 
 def _draw_rules(rules):
-    import matplotlib.pyplot as plt
-
     shown = of_kind(rules, "rule", seed=0)
-    figure, axes = plt.subplots(2, 3, figsize=(11, 7.2), layout="constrained", sharex=True, sharey=True)
-    for ax in axes.flat[len(shown) :]:
-        ax.set_visible(False)
-    for ax, row in zip(axes.flat, shown, strict=False):
+    figure, axes = panels(len(shown), 3, height=3.6, sharex=True, sharey=True)
+    for ax, row in zip(axes, shown, strict=True):
         BoundaryDisplay(np.zeros((0, 2)), row["points"], row["proba"], NAMES_2D).plot(ax)
         true_boundary(ax)
         ax.set(title=f"{row['rule']}, {'augmented' if row['augmented'] else 'original'} rows", aspect="equal")

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from scorefield.display.displays import SamplesDisplay
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
 from scorefield.evaluation.statistics import paired, seed_means, verdict_positive
 from scorefield.studies.engine.experiment import Claim, Figure, Table, of_kind
+from scorefield.studies.paper.settings import panels
 
 MEASURES = ("recall", "precision", "f1", "errors", "average_precision", "roc_auc", "brier")
 
@@ -55,16 +57,11 @@ def confusion_figure(rows, caption, **match):
     """Mean confusion matrices of all arms."""
 
     def draw():
-        import matplotlib.pyplot as plt
         from sklearn.metrics import ConfusionMatrixDisplay
 
         arms = arms_of(rows, **match)
-        n_columns = 4
-        n_rows = -(-len(arms) // n_columns)
-        figure, axes = plt.subplots(n_rows, n_columns, figsize=(11, 2.5 * n_rows), layout="constrained", squeeze=False)
-        for ax in axes.flat[len(arms) :]:
-            ax.set_visible(False)
-        for ax, arm in zip(axes.flat, arms, strict=False):
+        figure, axes = panels(len(arms), 4, height=2.5)
+        for ax, arm in zip(axes, arms, strict=True):
             own = of_kind(rows, "arm", arm=arm, **match)
             matrix = np.mean([[[r["tn"], r["fp"]], [r["fn"], r["tp"]]] for r in own], axis=0)
             shares = matrix / matrix.sum(axis=1, keepdims=True)
@@ -83,24 +80,19 @@ def confusion_figure(rows, caption, **match):
 
 def samples_figure(rows, caption):
     """Original and generated positives on the first two columns, one panel a sampler."""
-    from scorefield.display.displays import SamplesDisplay
 
     def draw():
-        import matplotlib.pyplot as plt
-
         (table,) = of_kind(rows, "table", seed=0)
-        panels = of_kind(rows, "generated", seed=0)
-        figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained", sharex=True, sharey=True)
-        for ax in axes.flat[len(panels) :]:
-            ax.set_visible(False)
+        generated = of_kind(rows, "generated", seed=0)
+        figure, axes = panels(len(generated), 3, height=3.5, sharex=True, sharey=True)
         low, high = np.quantile(table["positives"], [0.01, 0.99], axis=0)
-        for i, (ax, row) in enumerate(zip(axes.flat, panels, strict=False)):
+        for i, (ax, row) in enumerate(zip(axes, generated, strict=True)):
             ax.scatter(*np.transpose(table["negatives"]), s=3, color="0.8", label="negatives")
             display = SamplesDisplay(table["positives"], row["rows"], table["names"])
             display.plot(ax, size=8, legend=i == 0)
             ax.set_title(row["arm"])
         margin = 0.6 * (high - low)
-        axes[0, 0].set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
+        axes[0].set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
         return figure
 
     return Figure("samples", caption, draw)

@@ -49,3 +49,15 @@ def paper_density(hidden, seed, **options):
 def divergence(p, q):
     """Jensen-Shannon divergence in nats of two densities on one grid."""
     return float(jensenshannon(np.ravel(p), np.ravel(q)) ** 2)
+
+
+def panels(n, n_columns, *, height, **options):
+    """A figure and the axes of n panels, in rows of `n_columns`."""
+    import matplotlib.pyplot as plt
+
+    n_rows = -(-n // n_columns)
+    size = (11, height * n_rows)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+    for ax in axes.flat[n:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:n])
