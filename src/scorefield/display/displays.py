@@ -4,6 +4,8 @@
 Tables of more than two columns are shown on a plane (see `planes`).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.utils import check_array
 
@@ -201,9 +203,9 @@ class SamplesDisplay:
     def from_rows(cls, rows, generated, *, features=None, ax=None, **options):
         """Two tables on one plane, which is that of ``rows``."""
         plane = plane_of(rows, features)
-        both = (plane.coordinates(check_array(table, dtype=np.float64)) for table in (rows, generated))
+        first, second = (plane.coordinates(check_array(table, dtype=np.float64)) for table in (rows, generated))
         names = (plane.names[0], "density") if len(plane.basis) == 1 else plane.names
-        return cls(*both, names).plot(ax, **options)
+        return cls(first, second, names).plot(ax, **options)
 
     def plot(self, ax=None, *, color=COLOURS[1], size=6, alpha=0.4, legend=True):
         """Draw the generated rows in ``color`` under the original ones in black; histograms in one dimension."""
@@ -297,7 +299,7 @@ class BoundaryDisplay:
 class _OnPlane:
     """The logits of two classes as a function of a plane's coordinates."""
 
-    logits: object
+    logits: Callable
     origin: np.ndarray
     basis: np.ndarray
     pair: tuple[int, int] = static()

@@ -1,6 +1,7 @@
 """The over-samplers and classifiers that the benchmark compares, by name."""
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 from imblearn.over_sampling import ADASYN, SMOTE, BorderlineSMOTE, RandomOverSampler
@@ -98,7 +99,7 @@ def installed_peers():
 def over_samplers(n_rare, seed, peers=()):
     """Every over-sampler by name; neighbours are as many as `n_rare` rows allow."""
     neighbors = smote_neighbors(n_rare)
-    fields = {}
+    fields: dict[bytes, Any] = {}
     found = {
         "random": RandomOverSampler(random_state=seed),
         "noise .3": RandomOverSampler(shrinkage=0.3, random_state=seed),

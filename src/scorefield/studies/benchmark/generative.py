@@ -31,7 +31,7 @@ class RegularisedQDA(QuadraticDiscriminantAnalysis):
         try:
             return super().fit(X, y)
         except np.linalg.LinAlgError:
-            vars(self).update(vars(QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(X, y)))
+            self.__dict__.update(vars(QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(X, y)))
         return self
 
 

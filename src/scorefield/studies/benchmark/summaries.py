@@ -1,6 +1,7 @@
 """What the benchmark's page shows: means, ranks with a critical difference, paired comparisons, claims."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Scores:
     def __init__(self, rows):
         self.rows = rows
         self.arms = list(dict.fromkeys(row["arm"] for row in rows))
-        self.cells = {}
+        self.cells: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
         for row in rows:
             self.cells.setdefault((row["table"], row["arm"]), {})[row["split"]] = row
         names = dict.fromkeys(row["table"] for row in rows)

@@ -90,8 +90,9 @@ def run_seed(experiment, seed, config, folder):
     return header
 
 
-def _attempt(experiment, seed, config, folder):
+def _attempt(task, folder):
     """None, or in one line why a seed failed: one that fails must not take the others with it."""
+    experiment, seed, config = task
     try:
         run_seed(experiment, seed, config, folder)
     except Exception as error:
@@ -122,12 +123,12 @@ def run_all(tasks, folder, *, jobs=1, finished=None):
 def _attempts(tasks, folder, jobs):
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task, _attempt(*task, folder)
+            yield task, _attempt(task, folder)
         return
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
         try:
-            waiting = {pool.submit(_attempt, *task, folder): task for task in tasks}
+            waiting = {pool.submit(_attempt, task, folder): task for task in tasks}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:

@@ -4,6 +4,8 @@ Fig:trained_score_functions, Fig:Gaussian_classification_results_* and
 Fig:Gaussian_classification_generic_score_function.
 """
 
+from typing import Any
+
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -215,7 +217,7 @@ def run_multimodal(seed, config):
         for on in ("scores", "columns"):
             model = make_pipeline(features, learner) if on == "scores" else learner
             model.fit(X, y)
-            row = {
+            row: dict[str, Any] = {
                 "kind": "learner",
                 "learner": name,
                 "features": on,
