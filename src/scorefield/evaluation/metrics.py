@@ -1,4 +1,4 @@
-"""Measures of a classifier on a test part, the threshold of the best F1, and the time and memory that code takes."""
+"""Measures of a classifier on test rows, the threshold with the best F1, and the time and memory of a block."""
 
 import contextlib
 import pathlib
@@ -39,7 +39,7 @@ def best_threshold(y, probability):
 
 
 def decision_scores(y, predicted):
-    """Counts, recall, precision and F1 of predicted labels; a share of nothing is 0."""
+    """Confusion counts, recall, precision and F1 of predicted labels; 0 where a denominator is 0."""
     tn, fp, fn, tp = (int(count) for count in confusion_matrix(y, predicted, labels=[0, 1]).ravel())
     return {
         "tn": tn,
@@ -54,7 +54,7 @@ def decision_scores(y, predicted):
 
 
 def scores(y, probability, predicted):
-    """All measures of the probabilities of class 1 and of the labels predicted with them."""
+    """All measures, from probabilities of class 1 and predicted labels."""
     probability = np.clip(np.asarray(probability, dtype=float), 0, 1)
     return {
         **decision_scores(y, predicted),
@@ -66,13 +66,13 @@ def scores(y, probability, predicted):
 
 
 def _resident(name):
-    """Megabytes of the process now (VmRSS) or at most (VmHWM)."""
+    """Resident megabytes of the process, current (VmRSS) or peak (VmHWM)."""
     lines = (line.split() for line in _STATUS.read_text().splitlines())
     return next((int(line[1]) / 1024 for line in lines if line[0] == f"{name}:"), None)
 
 
 class Cost:
-    """Seconds, and what was added to the process's memory at the most, in MB where the system tells it (Linux)."""
+    """Seconds, and the peak memory added to the process in MB (None except on Linux)."""
 
     seconds = 0.0
     megabytes = None
@@ -80,10 +80,10 @@ class Cost:
 
 @contextlib.contextmanager
 def measured():
-    """Measure what the block costs."""
+    """Measure the time and memory of the block."""
     cost, begin = Cost(), time.perf_counter()
     try:
-        _CLEAR.write_text("5")  # forgets the peak so far
+        _CLEAR.write_text("5")  # resets the peak
         before = _resident("VmRSS")
     except OSError:
         before = None

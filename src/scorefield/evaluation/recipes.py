@@ -1,4 +1,4 @@
-"""Ready-to-run code for a remedy before a given estimator, on the labels of the user's own table."""
+"""Ready-to-run code for a remedy with a given estimator and the labels of the user's table."""
 
 import ast
 import sys
@@ -36,12 +36,12 @@ CODE = {
 
 
 def ratios_for(y):
-    """The ratios that any inner part can be brought to: those well above its own."""
+    """Ratios well above that of the table, so that every inner part can reach them."""
     return [ratio for ratio in RATIOS if ratio > 1.3 * np.sum(y == 1) / np.sum(y == 0)]
 
 
 class Source(NamedTuple):
-    """Source code of a value: the imports that it needs, the expression, and the value that the expression makes."""
+    """Source code of a value: its imports, its expression, and the value of this expression."""
 
     imports: frozenset
     text: str
@@ -49,18 +49,18 @@ class Source(NamedTuple):
 
 
 def written(value):
-    """Source code of a literal, or of an estimator whose changed parameters all have one; None for any other value."""
+    """Source of a literal, or of an estimator whose non-default parameters can all be written; otherwise None."""
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return _literal(value)
     kind = type(value)
     public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
     if getattr(sys.modules.get(public), kind.__name__, None) is not kind:
-        return None  # a class inside a function, or of a script
+        return None  # defined in a function or a script
     given = value.get_params(deep=False)
     try:
         usual = kind().get_params(deep=False)
     except TypeError:
-        return None  # a class whose arguments are not optional
+        return None  # has required arguments
     parts = {name: written(v) for name, v in given.items() if repr(v) != repr(usual.get(name))}
     if None in parts.values():
         return None
@@ -91,12 +91,12 @@ def _weighted_expression(estimator, y):
 
 
 def code_for(winner, estimator, y, labels, n_rare):
-    """Code for the winner on the table as it was given, whose (common, rare) labels are `labels`."""
+    """Code for the winner, for a table whose (common, rare) classes have these labels."""
     source = written(estimator)
     imports = "" if source is None else "".join(sorted(source.imports))
     common, rare = (label.item() if hasattr(label, "item") else label for label in labels)
     if "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
-        imports += f"y = (y == {rare!r}).astype(int)  # boosting takes labels of 0 and 1, and weighs the second\n"
+        imports += f"y = (y == {rare!r}).astype(int)  # boosting needs labels 0 and 1; its weight is that of class 1\n"
         rare = 1
     neighbors = smote_neighbors(n_rare)
     parts = {

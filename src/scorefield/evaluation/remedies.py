@@ -1,4 +1,4 @@
-"""What one may do about an imbalanced table, by name, and the learners that it is done before."""
+"""Remedies for imbalance without new rows, settings of over-samplers, and the learners that they are used with."""
 
 import importlib.util
 
@@ -15,12 +15,12 @@ RATIOS = (0.25, 0.5, 1.0)  # rare over common rows, for over-samplers whose rati
 
 
 def learners(seed):
-    """Learners by name, each in one thread: processes share the machine."""
+    """Learners by name, each with one thread because several processes run at once."""
     found = {
         "logistic": LogisticRegression(max_iter=1000),
         "neighbours": KNeighborsClassifier(),
         "forest": RandomForestClassifier(random_state=seed, n_jobs=1),
-        # Not stopped early: that goes by accuracy, which is best at once where rare rows are few.
+        # No early stopping: it monitors accuracy, which is best at the start if rare rows are few.
         "network": MLPClassifier(max_iter=100, random_state=seed),
     }
     if importlib.util.find_spec("xgboost"):
@@ -35,7 +35,7 @@ def boosting(seed, **options):
 
 
 class TunedThreshold(TunedThresholdClassifierCV):
-    """scikit-learn's, with a threshold of one half where the probabilities of an inner fold are all the same."""
+    """TunedThresholdClassifierCV that falls back to one half if an inner fold has constant probabilities."""
 
     def fit(self, X, y, **params):
         try:
@@ -48,7 +48,7 @@ class TunedThreshold(TunedThresholdClassifierCV):
 
 
 def weighted(learner, y):
-    """The learner with classes weighted by their inverse frequencies, or None where it takes no weights."""
+    """The learner with classes weighted by their inverse frequencies, or None if it does not support weights."""
     parameters = learner.get_params()
     if "class_weight" in parameters:
         return clone(learner).set_params(class_weight="balanced")
@@ -58,5 +58,5 @@ def weighted(learner, y):
 
 
 def smote_neighbors(n_rare):
-    """SMOTE's default of five neighbours, or all other rows of a smaller class; it refuses a single row itself."""
+    """SMOTE's default of five neighbours, or all other rows of a small class; SMOTE itself refuses a single row."""
     return max(1, min(5, n_rare - 1))
