@@ -1,4 +1,4 @@
-"""`augment-2d` and `multimodal-2d`: true v learned fields, Langevin samples, labelling rules, score features.
+"""`augment-2d` and `multimodal-2d`: true and learned fields, Langevin samples, labelling rules, score features.
 
 Fig:trained_score_functions, Fig:Gaussian_classification_results_* and
 Fig:Gaussian_classification_generic_score_function.
@@ -30,11 +30,11 @@ from scorefield.studies.paper.settings import (
     true_classes,
 )
 
-SHOWN = 4000  # generated rows that a figure shows; the moments are those of all
+SHOWN = 4000  # generated rows in a figure; moments are those of all rows
 
 
 def bayes_accuracy(X, y):
-    """Accuracy of the exact rule on the same rows: the most that a rule can expect."""
+    """Accuracy of Bayes' rule with the exact densities, the highest that can be expected."""
     first, second = (exact_log_density(truth, X) for truth in true_classes(2))
     return float(np.mean((second > first) == y))
 
@@ -76,7 +76,7 @@ def run_augment(seed, config):
 
 
 def _rule_rows(seed, config, train, test, density, n_new):
-    """Accuracy of each labelling rule; the pseudo-density rule uses no rows, so it is not augmented."""
+    """Accuracy of each labelling rule; the pseudo-density rule uses no rows and is not augmented."""
     rules = (("pseudo-density", 0), ("radius", 0), ("k-nearest", 0), ("radius", n_new), ("k-nearest", n_new))
     grid = grid_points([np.linspace(*VIEW_2D, 17)] * 2)
     rows = []
@@ -183,7 +183,7 @@ def _draw_samples(fields):
 
 
 def pseudo_densities(field, X):
-    """1 / |s(x)|, the paper's stand-in for a density."""
+    """The paper's substitute for a density, 1 / |s(x)|."""
     return 1 / np.linalg.norm(field.grad_log_density(X), axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Tables, paired differences and claims of experiments that compare arms over seeds."""
+"""Tables, figures and claims for experiments that compare arms over seeds."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ MEASURES = ("recall", "precision", "f1", "errors", "average_precision", "roc_auc
 
 
 def arms_of(rows, **match):
-    """The arms in the order in which they were run."""
+    """Arms in the order in which they were run."""
     return list(dict.fromkeys(row["arm"] for row in of_kind(rows, "arm", **match)))
 
 
 def scores_table(rows, caption, paper=None, **match):
-    """Every arm with its metrics, and the paper's recall, precision and F1 where it has the arm."""
+    """Measures of every arm, and the paper's recall, precision and F1 if it has the arm."""
     paper, arms = paper or {}, of_kind(rows, "arm", **match)
     table = []
     for arm in arms_of(rows, **match):
@@ -28,7 +28,7 @@ def scores_table(rows, caption, paper=None, **match):
 
 
 def differences_table(rows, caption, arms, references, metrics=("recall", "f1", "average_precision", "brier"), **match):
-    """Paired differences of arms from references, seed by seed; a star marks an interval without zero."""
+    """Differences between arms and references, paired by seed; a star marks intervals without zero."""
     selected, table = of_kind(rows, "arm", **match), []
     for arm in arms:
         for reference in references:
@@ -42,7 +42,7 @@ def differences_table(rows, caption, arms, references, metrics=("recall", "f1", 
 
 
 def superiority_claim(rows, text, metric, arm, reference, **match):
-    """The claim that one arm beats another in a metric, seed by seed."""
+    """Claim that one arm beats another in a metric, paired by seed."""
     selected = of_kind(rows, "arm", **match)
     first, second = {"arm": arm}, {"arm": reference}
     gap = (
@@ -54,7 +54,7 @@ def superiority_claim(rows, text, metric, arm, reference, **match):
 
 
 def confusion_figure(rows, caption, **match):
-    """Mean confusion matrices of all arms."""
+    """Figure of the mean confusion matrices of all arms."""
 
     def draw():
         from sklearn.metrics import ConfusionMatrixDisplay
@@ -79,7 +79,7 @@ def confusion_figure(rows, caption, **match):
 
 
 def samples_figure(rows, caption):
-    """Original and generated positives on the first two columns, one panel a sampler."""
+    """Figure of original and generated positives in the first two columns, one panel per sampler."""
 
     def draw():
         (table,) = of_kind(rows, "table", seed=0)

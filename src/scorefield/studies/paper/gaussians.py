@@ -13,7 +13,7 @@ from scorefield.inference.line_integrals import path_gap
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, compact, of_kind
 from scorefield.studies.paper.settings import NAMES_2D, exact_log_density, exact_score, true_classes
 
-ROUNDING = 1e-4  # single precision at log densities of tens
+ROUNDING = 1e-4  # of single precision for log densities of size ten
 
 
 def run_1d(seed, config):

@@ -1,6 +1,6 @@
 """`generative-10d` and `generative-fraud`: Bayes' rule on recovered densities.
 
-Tab:synthesized_imbalanced_generative and Tab:fraud_detection_generative; the paper's settings beside our defaults.
+Tab:synthesized_imbalanced_generative and Tab:fraud_detection_generative, with the paper's settings and our defaults.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ PAPER_ANCHORS_10D, PAPER_ANCHORS_FRAUD = (0.9e-4, 1.2e-4), (7.0e-6, 5.0e-8)
 
 
 def paper_classifier(rates, config, seed, **options):
-    """One field a class with its own learning rate and batch size, and the paper's priors: the class frequencies."""
+    """One field per class, with its own learning rate and batch size; priors are the class frequencies."""
     densities = {
         label: paper_density(config["hidden"], seed, learning_rate=rate, batch_size=batch, **options)
         for label, (rate, batch) in enumerate(zip(rates, config["batches"], strict=True))
@@ -51,7 +51,7 @@ def paper_classifier(rates, config, seed, **options):
 
 
 def our_classifiers(config, seed):
-    """Our defaults; a quick run trains fewer steps."""
+    """Our classifiers with default settings; a quick run trains fewer steps."""
     steps = config["our_steps"]
     return {
         OURS: ScoreClassifier(random_state=seed, **({} if steps is None else {"max_steps": steps})),
@@ -63,12 +63,12 @@ def our_classifiers(config, seed):
 
 
 def peers():
-    """Generative classifiers of scikit-learn that could refute ours."""
+    """Generative classifiers of scikit-learn."""
     return {"GaussianNB": GaussianNB(), "QDA": QuadraticDiscriminantAnalysis()}
 
 
 def evaluate(arms, split):
-    """One row an arm, with the density at each class mean where the arm has an anchor of its own."""
+    """One row per arm; the paper's arms also have the densities at the class means."""
     X, X_test, y, y_test = split
     rows = []
     for arm, model in arms.items():
@@ -122,7 +122,7 @@ def _claims(rows, paper, paper_arms, bar):
 
 
 def _anchor_table(rows, anchors, arm):
-    """Densities at the class means under an arm's anchor, and its path gaps."""
+    """Densities at the class means and path gaps of an arm."""
     selected, table = of_kind(rows, "arm", arm=arm), []
     for label in (0, 1):
         values = np.exp([row["anchors"][label] for row in selected])

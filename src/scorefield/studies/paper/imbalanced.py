@@ -1,6 +1,6 @@
-"""`imbalanced-10d` and `fraud`: over-samplers before ordinary classifiers.
+"""`imbalanced-10d` and `fraud`: over-samplers with ordinary classifiers.
 
-Tab:synthesized_imbalanced_discriminative and Tab:fraud_detection, with the arms that the paper lacks.
+Tab:synthesized_imbalanced_discriminative and Tab:fraud_detection, with further arms.
 """
 
 import numpy as np
@@ -30,8 +30,8 @@ from scorefield.studies.paper.settings import paper_density
 
 TEST_ROWS_10D = 741
 TEST_COUNTS_FRAUD = (72_352, 123)
-SWAPPED = 18  # training labels swapped in each class of the fraud data
-SHOWN = 500  # rows that a figure shows
+SWAPPED = 18  # swapped training labels per class of the fraud data
+SHOWN = 500  # rows in a figure
 CASES_10D = {"score case 1": (0.01, 10, 0.2), "score case 2": (0.01, 20, 0.9), "score case 3": (0.0005, 40, 0.9)}
 CASES_FRAUD = {"score case 1": (1e-4, 300, 0.1), "score case 2": (0.01, 100, 0.3), "score case 3": (0.05, 10, 0.1)}
 BASELINES = ("SMOTE", "ADASYN", "noise .3", "noise 1")
@@ -65,7 +65,7 @@ PAPER_FRAUD = {
 
 
 def samplers(strategy, cases, hidden, seed):
-    """Every over-sampler by name; the score cases share one field, the last is our default."""
+    """Over-samplers by name; the score cases use the same field settings, and the last one is our default."""
     field = paper_density(hidden, seed)
     found = {
         "random": RandomOverSampler(sampling_strategy=strategy, random_state=seed),
@@ -76,7 +76,7 @@ def samplers(strategy, cases, hidden, seed):
     }
     for name, case in cases.items():
         found[name] = ScoreOverSampler(strategy, field, Langevin(*case), random_state=seed, selectivity=1.0)
-    # Like the paper's cases it keeps every row that it draws: what choosing adds is the benchmark's question.
+    # Keeps every row that it draws, like the paper's cases; the benchmark studies selection.
     found["ScoreOverSampler"] = ScoreOverSampler(strategy, random_state=seed, selectivity=1.0)
     return found
 
@@ -88,7 +88,7 @@ def _arm_row(arm, learner, model, X_test, y_test, **extra):
 
 
 def compare(split, learners, over_samplers, seed):
-    """Rows of all arms for each learner; the test part is used once, by each fitted model."""
+    """Rows of all arms for each learner; fitted models use the test part only once."""
     X, X_test, y, y_test = split
     inner = StratifiedKFold(5, shuffle=True, random_state=seed)
     rows = []
@@ -127,7 +127,7 @@ def _baselines_table(rows, **match):
 
 
 def split_10d(seed):
-    """Stratified, with as many test rows as the paper's tables count."""
+    """Stratified split with as many test rows as in the paper's tables."""
     X, y = make_imbalanced_10d(seed)
     return train_test_split(X, y, test_size=TEST_ROWS_10D, stratify=y, random_state=seed)
 
@@ -178,7 +178,7 @@ def _claims_10d(rows):
 
 
 def split_fraud(seed):
-    """V1 to V10 with the paper's counts; 18 labels of each class swapped in the training part alone."""
+    """V1 to V10 with the paper's counts; 18 labels per class are swapped, in the training part only."""
     bunch = fetch_creditcard()
     first = bunch.feature_names.index("V1")
     rng = np.random.default_rng(seed)
@@ -199,7 +199,7 @@ def split_fraud(seed):
 
 def run_fraud(seed, config):
     learners = {"XGB": boosting(seed, n_estimators=config["n_trees"])}
-    # ADASYN's density estimate decides how many rows it adds, so its count is near 3,690, not equal to it.
+    # ADASYN chooses the number of rows by itself: near 3,690, but not exactly.
     over_samplers = samplers({1: config["positives"]}, CASES_FRAUD, config["hidden"], seed)
     return compare(split_fraud(seed), learners, over_samplers, seed)
 

@@ -16,7 +16,7 @@ from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Sect
 from scorefield.studies.paper.recover import boundary_row, draw_classes
 from scorefield.studies.paper.settings import VIEW_2D, divergence, exact_log_density, true_classes
 
-PAPER_1D = (((-0.99, -2.0)), ((-0.99, 2.0)))
+PAPER_1D = ((-0.99, -2.0), (-0.99, 2.0))
 PAPER_BOUNDARY = 0.017
 Z_95 = 1.96
 
@@ -27,17 +27,17 @@ def _fit(seed, config, n_features):
 
 
 def _coefficients(density, d):
-    """A and b of s(x) = A x + b, read off the field at zero and at the unit vectors."""
+    """A and b of s(x) = A x + b, from the field at zero and at the unit vectors."""
     b, *columns = density.grad_log_density(np.vstack([np.zeros(d), np.eye(d)]))
     return np.array(columns).T - b[:, None], b
 
 
 def _theory(mean, covariance, n):
-    """A, b and their standard errors for n rows: the delta method for the inverse covariance and its product."""
+    """A, b and their standard errors for n rows, by the delta method."""
     precision, mean = np.linalg.inv(covariance), np.asarray(mean)
     error = np.sqrt((precision**2 + np.outer(np.diag(precision), np.diag(precision))) / n)
     b = precision @ mean
-    spread = np.diag(precision) * (1 + mean @ b) + b**2  # of the mean, and of the precision
+    spread = np.diag(precision) * (1 + mean @ b) + b**2  # variances from the mean and from the precision
     return -precision, b, error, np.sqrt(spread / n)
 
 
@@ -67,7 +67,7 @@ def run_1d(seed, config):
 def _within_claim(fits):
     z = np.abs([value for row in fits for value in np.ravel(row["z"])])
     share = float(np.mean(z < Z_95))
-    # 95 % are expected inside; below 85 % the errors would be larger than sampling makes them.
+    # 95 % are expected inside; a share below 85 % cannot be due to sampling.
     return Claim(
         "Learned coefficients lie within sampling error of theory.",
         HOLDS if share >= 0.85 else FAILS,

@@ -25,7 +25,7 @@ def _fit(seed, config, n_features):
 
 
 def _formula_error(model, X):
-    """Largest difference of the fields from App. A: (1 - p) theta and p (1 - p) theta for the second class."""
+    """Largest difference from the fields of App. A, (1 - p) theta and p (1 - p) theta for the second class."""
     proba, theta = model.predict_proba(X)[:, 1:], model.coef_
     return float(
         max(

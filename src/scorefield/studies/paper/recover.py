@@ -144,7 +144,7 @@ def run_2d(seed, config):
 
 
 def boundary_row(found, seed):
-    """Boundary points near the classes, and how far from equal the true densities are there."""
+    """Row of a boundary: its points near the classes, and the true log ratio of the densities there."""
     near = ((found.points > -2) & (found.points < 6)).all(axis=1)
     points = found.points[found.converged & near]
     first, second = (exact_log_density(truth, points) for truth in true_classes(2))
@@ -158,7 +158,7 @@ def boundary_row(found, seed):
 
 
 def _path_row(rows, config):
-    """Two paths from the mean to one row, on the paper's field: the integral along each."""
+    """Line integrals of the paper's field along two paths from the mean to one row."""
     density = paper_density(config["hidden"], 0).fit(rows)
     field, origin = from_plain(density.model_), rows.mean(axis=0)
     target = rows[np.argmax(np.linalg.norm(rows - origin, axis=1))].astype(np.float32)
@@ -231,7 +231,7 @@ def _claims_2d(fits, boundaries):
 
 
 def true_boundary(ax):
-    """The curve of equal true density, dashed."""
+    """Draw the curve of equal true densities, dashed."""
     axis = np.linspace(*VIEW_2D, 121)
     grid = grid_points([axis, axis])
     first, second = (exact_log_density(truth, grid).reshape(121, 121) for truth in true_classes(2))
@@ -239,7 +239,7 @@ def true_boundary(ax):
 
 
 def draw_classes(ax, fits, boundary):
-    """Contours of the recovered densities, the boundary found (crosses) and the true one (dashed)."""
+    """Draw contours of recovered densities, boundary points (crosses) and the true boundary (dashed)."""
     for row in fits:
         display = DensityDisplay([row["axis"]] * 2, row["density"], NAMES_2D)
         display.plot(ax, color=COLOURS[row["label"]], levels=[0.002, 0.01, 0.04, 0.1, 0.15], linewidths=1.2)

@@ -1,4 +1,4 @@
-"""Settings and measures that several experiments share."""
+"""Settings, measures and figures shared by several experiments."""
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
@@ -9,12 +9,12 @@ from scorefield.data.datasets import GAUSSIANS
 from scorefield.estimators.density import ScoreDensity
 from scorefield.fields.mixtures import mixture
 
-VIEW_2D = (-4.0, 8.0)  # the square that the 2-D figures show
+VIEW_2D = (-4.0, 8.0)  # limits of both axes in 2-D figures
 NAMES_2D = ("x₁", "x₂")
 
 
 def true_classes(n_features):
-    """The exact classes of the paper's 1-D or 2-D example."""
+    """Exact densities of the classes in the paper's 1-D or 2-D example."""
     return [mixture([1.0], [mean], [covariance]) for mean, covariance in GAUSSIANS[n_features]]
 
 
@@ -27,10 +27,10 @@ def exact_score(truth, points):
 
 
 def paper_density(hidden, seed, **options):
-    """The paper's field: a ReLU network, exact score matching, raw columns, a Gaussian guess at the mean.
+    """The paper's field: a ReLU network, exact score matching, raw columns, a Gaussian anchor at the mean.
 
-    The paper prints neither the number of steps nor, for most figures, the learning rate: at most 1,000 steps at .001,
-    stopped early by the loss of a held-out fifth, meet the divergences that it prints for `recover-1d`.
+    The paper gives no number of steps and, for most figures, no learning rate. At most 1,000 steps at .001, stopped
+    early by the loss on a held-out fifth, reproduce the divergences that it prints for `recover-1d`.
     """
     settings = {
         "model": "mlp",
@@ -47,12 +47,12 @@ def paper_density(hidden, seed, **options):
 
 
 def divergence(p, q):
-    """Jensen-Shannon divergence in nats of two densities on one grid."""
+    """Jensen-Shannon divergence in nats between two densities on the same grid."""
     return float(jensenshannon(np.ravel(p), np.ravel(q)) ** 2)
 
 
 def panels(n, n_columns, *, height, **options):
-    """A figure and the axes of n panels, in rows of `n_columns`."""
+    """Figure and axes of n panels, with `n_columns` panels in a row."""
     import matplotlib.pyplot as plt
 
     n_rows = -(-n // n_columns)
