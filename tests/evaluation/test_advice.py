@@ -173,6 +173,23 @@ def test_values_that_are_not_literals_are_not_written(value):
     assert written(LogisticRegression(C=value)) is None
 
 
+class Picky(LogisticRegression):
+    def __init__(self, C=-1.0):
+        if C < 0:
+            raise ValueError("no penalty was given")
+        super().__init__(C=C)
+
+
+class Named:
+    def __repr__(self):
+        return "1.0"  # the default of C
+
+
+@pytest.mark.parametrize("estimator", [Picky(2.0), LogisticRegression(C=Named())])
+def test_estimators_that_cannot_be_made_again_are_not_written(estimator):
+    assert written(estimator) is None
+
+
 def test_advice_imports_no_study():
     code = (
         "import sys, scorefield.evaluation.advice; "

@@ -52,16 +52,20 @@ def written(value):
     """Source of a literal, or of an estimator whose non-default parameters can all be written; otherwise None."""
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return _literal(value)
+    try:
+        return _estimator(value)
+    except Exception:  # any constructor may be called here, also with too few arguments
+        return None
+
+
+def _estimator(value):
     kind = type(value)
     public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
     if getattr(sys.modules.get(public), kind.__name__, None) is not kind:
         return None  # defined in a function or a script
-    given = value.get_params(deep=False)
-    try:
-        usual = kind().get_params(deep=False)
-    except TypeError:
-        return None  # has required arguments
-    parts = {name: written(v) for name, v in given.items() if repr(v) != repr(usual.get(name))}
+    given, usual = value.get_params(deep=False), kind().get_params(deep=False)
+    same = {name for name, v in given.items() if (type(v), repr(v)) == (type(usual.get(name)), repr(usual.get(name)))}
+    parts = {name: written(v) for name, v in given.items() if name not in same}
     if None in parts.values():
         return None
     made = kind(**{name: part.value for name, part in parts.items()})
