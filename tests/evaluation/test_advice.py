@@ -1,11 +1,14 @@
 """advise on tables where the truth is known."""
 
 import itertools
+import subprocess
+import sys
 import types
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -14,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from scorefield import advise
 from scorefield.evaluation import advice
 from scorefield.evaluation.advice import _splits, _thinned, _verdict
-from scorefield.evaluation.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for
+from scorefield.evaluation.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
 
 
@@ -131,6 +134,68 @@ def test_code_for_estimators_that_cannot_be_written_names_them():
     assert names["model"].class_weight == "balanced"
     names = {"estimator": pipeline}
     exec(code_for(THRESHOLD, CoarseTree(), y, labels, 10), names)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(C=0.5, class_weight={0: 1.0, 1: 3.0}),
+        RandomForestClassifier(5, max_features=None, random_state=0),
+        BaggingClassifier(LogisticRegression(C=1e-3), 3),
+        CalibratedClassifierCV(BaggingClassifier(DecisionTreeClassifier(max_depth=2))),
+        boosting(0),
+    ],
+)
+def test_code_makes_the_same_estimator(estimator):
+    names = {}
+    exec(code_for(NOTHING, estimator, np.array([0, 1]), np.array([0, 1]), 10), names)
+    made, given = names["model"], estimator
+    assert type(made) is type(given)
+    assert repr(made.get_params()) == repr(given.get_params())
+
+
+def test_no_text_of_a_parameter_is_run(tmp_path):
+    class Parameter:
+        def __repr__(self):
+            return f"open({str(tmp_path / 'made')!r}, 'w')"
+
+    for estimator in (LogisticRegression(C=Parameter()), BaggingClassifier(LogisticRegression(C=Parameter()))):
+        code = code_for(NOTHING, estimator, np.array([0, 1]), np.array([0, 1]), 10)
+        assert code == "model = estimator"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), np.float64(2.0), np.arange(3), print, LogisticRegression, {1, 2, print}]
+)
+def test_values_that_are_not_literals_are_not_written(value):
+    assert written(value) is None
+    assert written(LogisticRegression(C=value)) is None
+
+
+class Picky(LogisticRegression):
+    def __init__(self, C=-1.0):
+        if C < 0:
+            raise ValueError("no penalty was given")
+        super().__init__(C=C)
+
+
+class Named:
+    def __repr__(self):
+        return "1.0"  # the default of C
+
+
+@pytest.mark.parametrize("estimator", [Picky(2.0), LogisticRegression(C=Named())])
+def test_estimators_that_cannot_be_made_again_are_not_written(estimator):
+    assert written(estimator) is None
+
+
+def test_advice_imports_no_study():
+    code = (
+        "import sys, scorefield.evaluation.advice; "
+        "found = [name for name in sys.modules if name.startswith('scorefield.studies')]; assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_rare_rows_survive_thinning_and_equal_rows_stay_together():

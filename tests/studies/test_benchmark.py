@@ -3,19 +3,14 @@
 import json
 import math
 import pathlib
-import re
 from collections import Counter
 
 import numpy as np
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
-from sklearn.neighbors import KNeighborsClassifier
 
 from scorefield.evaluation import remedies
-from scorefield.evaluation.metrics import best_threshold, measured, scores
 from scorefield.evaluation.ranks import (
     corrected_interval,
     critical_difference,
@@ -25,8 +20,9 @@ from scorefield.evaluation.ranks import (
 )
 from scorefield.evaluation.statistics import FAILS, HOLDS
 from scorefield.studies.benchmark import oversampling, tables
+from scorefield.studies.benchmark.arms import gaussian_rows, kde_rows
 from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
-from scorefield.studies.benchmark.summaries import RANKED, scores_by_learner, show_generative, show_oversampling
+from scorefield.studies.benchmark.summaries import show_generative, show_oversampling
 from scorefield.studies.engine.page import collect, write_report
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -106,30 +102,7 @@ def test_corrected_interval_is_wider_than_the_naive_one_and_covers():
     assert math.isnan(corrected_interval([1.0], share).low)
 
 
-def test_threshold_and_measures():
-    rng = np.random.default_rng(0)
-    y = (rng.uniform(size=300) < 0.2).astype(int)
-    probability = np.clip(0.2 * y + 0.1 * rng.normal(size=300) + 0.2, 0, 1)
-    threshold = best_threshold(y, probability)
-    best = max(f1_score(y, probability >= t) for t in probability)
-    assert f1_score(y, probability >= threshold) == pytest.approx(best)
-    found = scores(y, probability, threshold)
-    assert found["f1_tuned"] == pytest.approx(best)
-    assert found["f1"] < best
-    with measured() as cost:
-        np.ones(30_000_000).sum()
-    assert cost.seconds > 0
-    assert cost.megabytes is None or cost.megabytes > 200
-
-
-def test_weights_where_a_learner_takes_them():
-    y = np.repeat([0, 1], [90, 10])
-    assert remedies.weighted(LogisticRegression(), y).class_weight == "balanced"
-    assert remedies.weighted(KNeighborsClassifier(), y) is None
-    assert remedies.weighted(remedies.boosting(0), y).scale_pos_weight == 9
-
-
-@pytest.mark.parametrize("generate", [remedies.gaussian_rows, remedies.kde_rows])
+@pytest.mark.parametrize("generate", [gaussian_rows, kde_rows])
 def test_generators_have_the_moments_of_the_class(generate):
     rng = np.random.default_rng(0)
     rows = rng.multivariate_normal([1, -2], [[1, 0.6], [0.6, 2]], 2000)
@@ -210,7 +183,7 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
     import shutil
 
     shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
-    monkeypatch.setattr("scorefield.experiments.page._section", lambda *parts: "")  # the page's pictures take longer
+    monkeypatch.setattr("scorefield.studies.engine.page._section", lambda *parts: "")  # the page's pictures take longer
     write_report(STUDY, [EXPERIMENTS[name] for name in DEFAULT], tmp_path)
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
@@ -226,28 +199,3 @@ def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
         for row in rows:
             assert 0 <= row["average_precision"] <= 1
             assert row["seconds"] >= 0
-
-
-def shown_cells(path):
-    """(first cell of the line, "mean (rank)") of the tables of a document."""
-    text = path.read_text()
-    if path.suffix == ".rst":
-        rows = [block.split("\n     - ") for block in text.split("   * - ")[1:]]
-    else:
-        rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    for name, *cells in rows:
-        for cell in cells:
-            yield from ((name.strip(), found) for found in re.findall(r"\d\.\d{3} \(\d+\.\d\)", cell))
-
-
-def test_documents_show_the_numbers_of_the_rows(committed):
-    known = set()
-    for _, _, rows in committed:
-        for found in scores_by_learner(rows).values():
-            for arm in found.arms:
-                for metric in RANKED:
-                    known.add((arm, f"{np.nanmean(found.column(arm, metric)):.3f} ({found.rank(arm, metric):.1f})"))
-    for path in (ROOT / "README.md", ROOT / "docs" / "guide" / "benchmark.rst"):
-        shown = list(shown_cells(path))
-        assert len(shown) > 50
-        assert [cell for cell in shown if cell not in known] == []

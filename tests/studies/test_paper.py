@@ -28,7 +28,7 @@ from scorefield.studies.engine import runs
 from scorefield.studies.engine.experiment import Experiment, Section, compact, of_kind
 from scorefield.studies.engine.page import write_report
 from scorefield.studies.paper.registry import EXPERIMENTS, STUDY
-from scorefield.studies.paper.settings import classification_scores, divergence
+from scorefield.studies.paper.settings import divergence
 
 matplotlib.use("Agg")
 COMMITTED = pathlib.Path(__file__).parents[2] / "results" / "paper"
@@ -80,19 +80,6 @@ def test_verdict_of_a_difference(values, verdict):
 )
 def test_verdict_of_a_range(values, verdict):
     assert verdict_between(estimate(values), 0.0, 1.0) == verdict
-
-
-def test_measures_against_scikit_learn(rng):
-    from sklearn.metrics import f1_score, precision_score, recall_score
-
-    y, probability = (rng.random(200) < 0.3).astype(int), rng.random(200)
-    predicted = probability > 0.6
-    found = classification_scores(y, probability, predicted)
-    assert found["recall"] == pytest.approx(recall_score(y, predicted))
-    assert found["precision"] == pytest.approx(precision_score(y, predicted))
-    assert found["f1"] == pytest.approx(f1_score(y, predicted))
-    assert found["errors"] == np.sum(y != predicted)
-    assert classification_scores(y, probability, np.zeros(200))["precision"] == 0.0
 
 
 def test_divergence_is_that_of_the_definition(rng):

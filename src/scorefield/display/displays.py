@@ -1,8 +1,10 @@
-"""Displays of score fields, densities, boundaries and generated rows, in scikit-learn's convention.
+"""Displays of score fields, densities, boundaries and generated rows, following scikit-learn's convention.
 
-`__init__` stores arrays, `from_estimator` computes them, `plot` draws; matplotlib is imported when something is drawn.
-Tables of more than two columns are shown on a plane (see `planes`).
+`__init__` stores arrays, `from_estimator` computes them and `plot` draws them; matplotlib is imported by `plot`. Tables
+with more than two columns are shown on a plane (see `planes`).
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from sklearn.utils import check_array
@@ -11,15 +13,15 @@ from scorefield._jax.pytrees import pytree, static
 from scorefield.display.planes import grid_points, plane_of
 from scorefield.estimators.posterior import find_boundary, logits_function
 
-# Okabe and Ito: distinguishable with every common form of colour blindness.
+# Okabe and Ito's colours, distinguishable with all common forms of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-LONGEST_ARROW = 1.4  # in grid spacings: neighbours stay apart
-MAX_STARTS = 400  # of Newton's method: enough points for a dense line
-QUANTILE = 0.9  # of the arrow lengths that is drawn at full length; longer ones are cut
+LONGEST_ARROW = 1.4  # in grid spacings, so that arrows do not overlap much
+MAX_STARTS = 400  # starting points of Newton's method, enough for a dense line
+QUANTILE = 0.9  # quantile of the arrow lengths; longer arrows are cut to it
 
 
 def new_axes(ax, names):
-    """The given axes or new ones, with their labels."""
+    """The given axes, or new ones, with labels."""
     import matplotlib.pyplot as plt
 
     if ax is None:
@@ -30,15 +32,19 @@ def new_axes(ax, names):
     return ax
 
 
-def _like(X, points):
-    """Points as a table of the same kind as X, so that estimators see the column names that they know."""
-    return type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
+def _grid(X, features, resolution):
+    """The plane of X, its axes, the grid's coordinates, and the grid as a table with the column names of X."""
+    plane = plane_of(X, features)
+    axes = plane.axes(check_array(X, dtype=np.float64), resolution)
+    coordinates = grid_points(axes)
+    points = plane.points(coordinates)
+    return plane, axes, coordinates, type(X)(points, columns=X.columns) if hasattr(X, "columns") else points
 
 
 def _label_index(estimator, label):
     where = np.flatnonzero(np.asarray(estimator.classes_) == label)
     if len(where) == 0:
-        raise ValueError(f"Expected label to be one of {list(estimator.classes_)}, got {label!r}.")
+        raise ValueError(f"Expected label to be one of {list(estimator.classes_)}, got {label!r}; pass a known label.")
     return int(where[0])
 
 
@@ -48,7 +54,7 @@ class DensityDisplay:
     Parameters
     ----------
     axes : list of one or two arrays
-        Grid values of each direction.
+        Grid values along each axis.
     density : array of shape (n,) or (n_second, n_first)
     names : sequence of str
         Axis labels.
@@ -72,10 +78,8 @@ class DensityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=80, ax=None, **options):
-        """Evaluate ``exp(score_samples)`` on a grid around the rows X, or p(x | label) of a classifier, and draw it."""
-        plane = plane_of(X, features)
-        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
-        points = _like(X, plane.points(grid_points(axes)))
+        """Draw ``exp(score_samples)``, or p(x | label) of a classifier, on a grid around the rows X."""
+        plane, axes, _, points = _grid(X, features, grid_resolution)
         logs = np.asarray(estimator.score_samples(points), dtype=float)
         if label is not None:
             k = _label_index(estimator, label)
@@ -84,7 +88,7 @@ class DensityDisplay:
         return cls(axes, np.exp(logs).reshape([len(a) for a in axes[::-1]]), names).plot(ax, **options)
 
     def plot(self, ax=None, *, color=COLOURS[0], filled=False, levels=8, **options):
-        """Draw a line, or contours (``filled`` for areas); further options go to matplotlib."""
+        """Draw a line, contours or filled contours; ``options`` are passed to matplotlib."""
         self.ax_ = new_axes(ax, self.names)
         if len(self.axes) == 1:
             (self.artist_,) = self.ax_.plot(self.axes[0], self.density, color=color, **options)
@@ -124,16 +128,15 @@ class ScoreFieldDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=18, ax=None, **options):
-        """Evaluate ``grad_log_density`` on a grid around the rows X (of one class with ``label``) and draw it.
+        """Draw ``grad_log_density`` on a grid around the rows X; a classifier needs the ``label`` of a class.
 
-        On a plane in more columns the arrows are the field's components along the plane.
+        For more than two columns the arrows are projections of the field onto the plane.
         """
-        plane = plane_of(X, features)
-        coordinates = grid_points(plane.axes(check_array(X, dtype=np.float64), grid_resolution))
-        vectors = np.asarray(estimator.grad_log_density(_like(X, plane.points(coordinates))))
+        plane, _, coordinates, points = _grid(X, features, grid_resolution)
+        vectors = np.asarray(estimator.grad_log_density(points))
         if vectors.ndim == 3:
             if label is None:
-                raise ValueError(f"Expected the label of a field, one of {list(estimator.classes_)}, got None.")
+                raise ValueError(f"Expected the label of a field, got None; pass one of {list(estimator.classes_)}.")
             vectors = vectors[:, _label_index(estimator, label)]
         names = (plane.names[0], "score") if len(plane.basis) == 1 else plane.names
         return cls(coordinates, plane.project(vectors), names).plot(ax, **options)
@@ -162,7 +165,7 @@ class ScoreFieldDisplay:
 
 
 class SamplesDisplay:
-    """Generated rows beside the rows that they were learned from.
+    """Generated rows together with the original rows.
 
     Parameters
     ----------
@@ -190,7 +193,7 @@ class SamplesDisplay:
     def from_estimator(
         cls, estimator, X, *, n=500, label=None, features=None, random_state=None, ax=None, **options
     ):  # fmt: skip
-        """Draw ``n`` rows from a density, or from one class of a classifier, and show them with the rows X."""
+        """Sample ``n`` rows from a density, or from one class of a classifier, and draw them with the rows X."""
         given = {} if label is None else {"label": label}
         return cls.from_rows(
             X, estimator.sample(n, **given, random_state=random_state), features=features, ax=ax, **options
@@ -198,14 +201,14 @@ class SamplesDisplay:
 
     @classmethod
     def from_rows(cls, rows, generated, *, features=None, ax=None, **options):
-        """Two tables on one plane, which is that of ``rows``."""
+        """Draw two tables on the plane of ``rows``."""
         plane = plane_of(rows, features)
-        both = (plane.coordinates(check_array(table, dtype=np.float64)) for table in (rows, generated))
+        first, second = (plane.coordinates(check_array(table, dtype=np.float64)) for table in (rows, generated))
         names = (plane.names[0], "density") if len(plane.basis) == 1 else plane.names
-        return cls(*both, names).plot(ax, **options)
+        return cls(first, second, names).plot(ax, **options)
 
     def plot(self, ax=None, *, color=COLOURS[1], size=6, alpha=0.4, legend=True):
-        """Draw the generated rows in ``color`` under the original ones in black; histograms in one dimension."""
+        """Draw generated rows in ``color`` and original rows in black on top; in one dimension, histograms."""
         self.ax_ = new_axes(ax, self.names)
         parts = (("generated", self.generated, color, size), ("original", self.rows, "black", size))
         for name, part, shade, area in parts:
@@ -219,7 +222,7 @@ class SamplesDisplay:
 
 
 class BoundaryDisplay:
-    """Predicted labels on a grid, with the points where two classes are equally probable.
+    """Predicted labels on a grid, and points where two classes have equal probability.
 
     Parameters
     ----------
@@ -227,7 +230,7 @@ class BoundaryDisplay:
         Points of the boundary.
     points : array of shape (n, 1) or (n, 2)
     probability : array of shape (n,)
-        Of the second class.
+        Probability of the second class.
     names : sequence of str
         Axis labels.
 
@@ -253,20 +256,16 @@ class BoundaryDisplay:
     def from_estimator(
         cls, estimator, X, *, classes=None, features=None, method="auto", grid_resolution=25, ax=None, **options
     ):
-        """Predict on a grid around the rows X and find the boundary between two classes (the first two by default).
+        """Draw predictions on a grid around the rows X and the boundary between two classes (by default the first two).
 
-        ``method`` "newton" solves for it in the plane and needs a differentiable posterior; "grid" interpolates the
-        probabilities on the grid and works for any classifier; "auto" takes Newton's method where it can.
+        ``method`` "newton" solves for the boundary in the plane and needs a differentiable posterior; "grid"
+        interpolates probabilities on the grid and works for any classifier; "auto" prefers Newton's method.
         """
         if method not in ("auto", "newton", "grid"):
-            raise ValueError(f"Expected method 'auto', 'newton' or 'grid', got {method!r}.")
-        plane = plane_of(X, features)
-        axes = plane.axes(check_array(X, dtype=np.float64), grid_resolution)
-        coordinates = grid_points(axes)
+            raise ValueError(f"Expected method 'auto', 'newton' or 'grid', got {method!r}; choose one of these.")
+        plane, axes, coordinates, points = _grid(X, features, grid_resolution)
         first, second = (_label_index(estimator, c) for c in (estimator.classes_[:2] if classes is None else classes))
-        proba = np.asarray(estimator.predict_proba(_like(X, plane.points(coordinates))), dtype=float)[
-            :, [first, second]
-        ]
+        proba = np.asarray(estimator.predict_proba(points), dtype=float)[:, [first, second]]
         share = proba[:, 1] / np.maximum(proba.sum(axis=1), 1e-300)
         try:
             logits = None if method == "grid" else logits_function(estimator)[0]
@@ -282,7 +281,7 @@ class BoundaryDisplay:
         return cls(boundary, coordinates, share, names).plot(ax, **options)
 
     def plot(self, ax=None, *, colors=COLOURS[:2], size=22, boundary_color="black", label="boundary"):
-        """Draw the labels (size: confidence) and the boundary; in one dimension the probability and vertical lines."""
+        """Draw labels sized by confidence and the boundary; in one dimension, the probability and vertical lines."""
         self.ax_ = new_axes(ax, self.names)
         if self.points.shape[1] == 1:
             self.ax_.plot(self.points[:, 0], self.probability, color=colors[1])
@@ -298,9 +297,9 @@ class BoundaryDisplay:
 
 @pytree
 class _OnPlane:
-    """The logits of two classes as a function of a plane's coordinates."""
+    """Logits of two classes as a function of coordinates on a plane."""
 
-    logits: object
+    logits: Callable
     origin: np.ndarray
     basis: np.ndarray
     pair: tuple[int, int] = static()
@@ -310,8 +309,8 @@ class _OnPlane:
 
 
 def _newton_on_plane(logits, plane, axes, starts, pair):
-    """Boundary points in view, by Newton's method on the log odds as a function of the plane's coordinates."""
-    order = np.random.default_rng(0).permutation(len(starts))  # a part of a shuffled grid covers all of it
+    """Visible boundary points, by Newton's method on the log odds on the plane."""
+    order = np.random.default_rng(0).permutation(len(starts))  # shuffled, so that the first points cover the whole grid
     found = find_boundary(_OnPlane(logits, plane.origin, plane.basis, pair), starts[order[:MAX_STARTS]])
     low, high = (np.array([f(a) for a in axes]) for f in (np.min, np.max))
     inside = found.converged & ((found.points >= low) & (found.points <= high)).all(axis=1)
@@ -320,7 +319,7 @@ def _newton_on_plane(logits, plane, axes, starts, pair):
 
 
 def _crossings(axes, values):
-    """Points where values on a grid change sign, by linear interpolation along its edges."""
+    """Points where values on a grid change sign, by linear interpolation along the grid lines."""
     values = values.reshape(-1, len(axes[0]))
     found = []
     for swap in (False, True)[: len(axes)]:

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: tables, pictures inside the file, a style for screen, phone and print."""
+"""Self-contained HTML pages with tables and embedded pictures, for screen, phone and print."""
 
 import base64
 import html
@@ -28,29 +28,29 @@ details { margin: .5rem 0; } pre { white-space: pre-wrap; font-size: .8rem; back
 
 
 class Raw(str):
-    """Text that is HTML already and is not escaped again."""
+    """Text that is already HTML and is not escaped again."""
 
 
 def text(value):
-    """A value as HTML text."""
+    """A value as escaped HTML."""
     return value if isinstance(value, Raw) else Raw(html.escape(str(value)))
 
 
 def tag(name, *content, **attributes):
-    """An element; a trailing underscore in an attribute's name is dropped (`class_`)."""
+    """An HTML element; trailing underscores of attribute names are dropped, as in `class_`."""
     given = "".join(f' {key.rstrip("_")}="{html.escape(str(value), quote=True)}"' for key, value in attributes.items())
     return Raw(f"<{name}{given}>{''.join(text(part) for part in content)}</{name}>")
 
 
 def table(caption, columns, rows):
-    """A table that scrolls by itself on a narrow screen."""
+    """A table with its own scroll bar on narrow screens."""
     head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in columns)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("div", tag("table", tag("caption", caption), head, body), class_="scroll")
 
 
 def picture(figure, caption, *, dpi=110):
-    """A matplotlib figure inside the page; the figure is closed."""
+    """A matplotlib figure embedded as PNG; closes the figure."""
     import matplotlib.pyplot as plt
 
     stream = io.BytesIO()
@@ -62,7 +62,7 @@ def picture(figure, caption, *, dpi=110):
 
 
 def page(title, body):
-    """A whole document; it asks the network for nothing, not even an icon."""
+    """A whole document that requests nothing from the network, not even an icon."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{html.escape(title)}</title><style>{STYLE}</style>'

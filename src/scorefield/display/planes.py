@@ -1,4 +1,4 @@
-"""The line or plane that a table is drawn on: its own columns, two chosen ones, or two principal components."""
+"""The line or plane for drawing a table: its own columns, two chosen columns, or two principal components."""
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -6,7 +6,7 @@ from sklearn.utils import check_array
 
 
 class Plane:
-    """Coordinates (k,) with k = 1 or 2 <-> points (d,): an origin and orthonormal directions."""
+    """A line or plane in d dimensions: an origin and k = 1 or 2 orthonormal directions."""
 
     def __init__(self, origin, basis, names):
         self.origin, self.basis, self.names = np.asarray(origin), np.asarray(basis), tuple(names)
@@ -21,7 +21,7 @@ class Plane:
         return vectors @ self.basis.T
 
     def axes(self, X, resolution):
-        """One axis of grid values a direction, a tenth wider than the rows."""
+        """Grid values along each direction, a tenth wider than the rows on either side."""
         coordinates = self.coordinates(X)
         low, high = coordinates.min(axis=0), coordinates.max(axis=0)
         margin = 0.1 * np.maximum(high - low, 1e-12)
@@ -29,25 +29,27 @@ class Plane:
 
 
 def plane_of(X, features=None):
-    """The plane to draw a table on.
+    """The line or plane to draw a table on.
 
     Parameters
     ----------
     X : array or DataFrame of shape (n, d)
     features : None, "pca" or pair of column names or indices
-        None takes the columns themselves for d <= 2 and principal components above. With a pair the other columns are
-        held at their medians.
+        None uses the columns themselves for d <= 2, otherwise principal components. With chosen columns the others
+        are held at their medians.
     """
     names = [str(name) for name in getattr(X, "columns", [f"x{i}" for i in range(np.shape(X)[1])])]
     X = check_array(X, dtype=np.float64)
     d = X.shape[1]
     if isinstance(features, str) and features != "pca":
-        raise ValueError(f"Expected features None, 'pca' or a pair of columns, got {features!r}.")
+        raise ValueError(f"Expected features None, 'pca' or a pair of columns, got {features!r}; name two columns.")
     if features is None and d <= 2:
         return Plane(np.zeros(d), np.eye(d), names)
     if features is None or isinstance(features, str):
         if min(X.shape) < 2:
-            raise ValueError(f"Expected at least two rows and two columns for principal components, got {X.shape}.")
+            raise ValueError(
+                f"Expected at least two rows and two columns for principal components, got {X.shape}; choose columns."
+            )
         components = PCA(2).fit(X)
         shares = components.explained_variance_ratio_
         labels = [f"component {i + 1} ({share:.0%} of the variance)" for i, share in enumerate(shares)]
@@ -61,5 +63,5 @@ def plane_of(X, features=None):
 
 
 def grid_points(axes):
-    """All points of the grid, (n, k); the first coordinate changes fastest."""
+    """All points of a grid, shape (n, k); the first coordinate changes fastest."""
     return np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, len(axes))

@@ -1,6 +1,7 @@
-"""advise: is over-sampling worth it on this table? Remedies compared by nested cross-validation, with intervals.
+"""Advice on imbalance: compares remedies on a table by nested cross-validation, with intervals.
 
-The paper compares over-samplers with each other; here doing nothing, class weights and a tuned threshold compete too.
+The paper compares over-samplers with each other only; here they also meet doing nothing, class weights and a tuned
+threshold.
 """
 
 import dataclasses
@@ -11,13 +12,14 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import average_precision_score, brier_score_loss, precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
 from scorefield.data.splits import same_rows
+from scorefield.display.displays import COLOURS
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
 from scorefield.evaluation.ranks import EQUIVALENT, corrected_interval
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
@@ -26,22 +28,29 @@ from scorefield.evaluation.recipes import (
     OURS_TUNED,
     OVER_SAMPLERS,
     code_for,
-    neighbors_for,
     ratios_for,
 )
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, weighted
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, smote_neighbors, weighted
 
 N_FOLDS, INNER_FOLDS = 5, 3
-TUNING_MINUTES = 10.0  # from here on there is time to choose the ratio by an inner cross-validation
-UNDECIDED = 0.05  # a gain in F1 that is worth more rows or time where it cannot be ruled out
-MIN_ROWS = 500  # below which a table is not thinned to fit the time
-MIN_RARE = 10 * N_FOLDS  # rare rows that thinning leaves: ten in each test part
+TUNING_MINUTES = 10.0  # enough time to tune the ratio by an inner cross-validation
+UNDECIDED = 0.05  # the verdict mentions a larger gain in F1 if the splits cannot rule it out
+MIN_ROWS = 500  # a table is not thinned below this
+MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
+
+
+def _words(mean, low, high, *_):
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _gain(row):
+    return _words(row["gain"], row["low"], row["high"])
 
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """What `advise` found: a verdict in words, a row of means per remedy, the winner and code for it."""
+    """Result of `advise`: a verdict in words, the mean measures of each remedy, the remedy to use and code for it."""
 
     verdict: str
     table: list
@@ -51,50 +60,44 @@ class Advice:
     n_rows: int
 
     def __str__(self):
-        lines = [f"{'':<27}{'F1':>7}{'recall':>8}{'precision':>11}{'AP':>7}{'Brier':>8}{'F1 less nothing':>25}"]
+        labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
+        widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
+        head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
+        lines = [f"{'':<27}{head}{'F1 less nothing':>25}"]
         for row in self.table:
-            interval = f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
-            lines.append(
-                f"{row['remedy']:<27}{row['f1']:>7.3f}{row['recall']:>8.3f}{row['precision']:>11.3f}"
-                f"{row['average_precision']:>7.3f}{row['brier']:>8.3f}{interval:>25}"
-            )
+            cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
+            lines.append(f"{row['remedy']:<27}{cells}{_gain(row):>25}")
         return "\n".join([self.verdict, *lines, f"({self.n_splits} train-test splits of {self.n_rows} rows)"])
 
     def plot(self, axes=None):
-        """Draw F1, average precision and Brier score of every remedy; returns the figure."""
+        """Draw F1, average precision and Brier score of every remedy, and return the figure."""
         import matplotlib.pyplot as plt
 
         if axes is None:
             _, axes = plt.subplots(1, 3, figsize=(11, 0.6 + 0.45 * len(self.table)), sharey=True, layout="constrained")
         names = [row["remedy"] for row in self.table]
-        for ax, (measure, title) in zip(
-            axes, {"f1": "F1", "average_precision": "average precision", "brier": "Brier (less is better)"}.items(),
-            strict=True,
-        ):  # fmt: skip
+        for ax, measure in zip(axes, ("f1", "average_precision", "brier"), strict=True):
             for place, row in enumerate(self.table):
-                colour = "#D55E00" if row["remedy"] == self.winner else "#0072B2"
+                colour = COLOURS[row["remedy"] == self.winner]
                 ax.plot(row["values"][measure], np.full(self.n_splits, place), "|", color=colour, alpha=0.5)
                 ax.plot(row[measure], place, "o", color=colour)
+            title = NAMES[measure] + " (less is better)" * (measure in LOWER_IS_BETTER)
             ax.set(title=title, yticks=range(len(names)), yticklabels=names)
         axes[0].invert_yaxis()
         return axes[0].figure
 
     def write_page(self, path):
-        """Write a self-contained page: the verdict, the table, the plot and the code."""
+        """Write a self-contained HTML page with the verdict, the table, the plot and the code."""
         from scorefield.data.files import write_whole
         from scorefield.display.html import page, picture, table, tag
 
-        cells = [
-            [row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES),
-             f"{row['gain']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"]
-            for row in self.table
-        ]  # fmt: skip
+        cells = [[row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES), _gain(row)] for row in self.table]
         body = [
             tag("h1", "Is over-sampling worth it here?"),
             tag("p", tag("b", self.verdict)),
             table("Means over test parts, and the gain in F1 over doing nothing with its interval.",
-                  ["remedy", "F1", "recall", "precision", "average precision", "Brier", "gain"], cells),
-            picture(self.plot(), "Ticks are test parts, dots their means; the advised remedy is orange."),
+                  ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
+            picture(self.plot(), "Ticks: test parts. Dots: their means. The advised remedy is orange."),
             tag("p", f"{self.n_splits} train-test splits of {self.n_rows} rows. Code for {self.winner}:"),
             tag("pre", self.code),
         ]  # fmt: skip
@@ -102,16 +105,15 @@ class Advice:
 
 
 def _remedies(estimator, y, inner, n_rare, seed, ratios):
-    """Remedy to model for training labels and their inner folds; SMOTE only where `n_rare` rows have a neighbour."""
+    """Remedy to model, for training labels `y`, their inner folds and at least `n_rare` rare rows."""
     remedies = {NOTHING: clone(estimator)}
     heavier = weighted(estimator, y)
     if heavier is not None:
         remedies[WEIGHTS] = heavier
     remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
     remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    neighbors = neighbors_for(n_rare)
-    if neighbors >= 1:
-        remedies[INTERPOLATED] = make_pipeline(SMOTE(k_neighbors=neighbors, random_state=seed), clone(estimator))
+    smote = SMOTE(k_neighbors=smote_neighbors(n_rare), random_state=seed)
+    remedies[INTERPOLATED] = make_pipeline(smote, clone(estimator))
     remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
     if ratios:
         grid = {"scoreoversampler__sampling_strategy": ratios}
@@ -121,65 +123,58 @@ def _remedies(estimator, y, inner, n_rare, seed, ratios):
 
 def _measures(model, X, y, X_test, y_test):
     model.fit(X, y)
-    proba = model.predict_proba(X_test)[:, 1]
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        y_test, model.predict(X_test), average="binary", zero_division=0
-    )
-    return f1, recall, precision, average_precision_score(y_test, proba), brier_score_loss(y_test, proba)
+    found = scores(y_test, model.predict_proba(X_test)[:, 1], model.predict(X_test))
+    return [found[name] for name in MEASURES]
 
 
 def _gap(first, second, n_comparisons):
-    """The corrected interval of a difference, wide enough for all comparisons together."""
+    """Corrected interval of a difference, widened by Bonferroni's correction for the number of comparisons."""
     return corrected_interval(first - second, 1 / (N_FOLDS - 1), confidence=1 - 0.05 / n_comparisons)
 
 
-def _words(gap):
-    return f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
-
-
 def _verdict(scores, trivial):
-    """The remedy to use and a sentence. `trivial` is the F1 of calling every row rare.
+    """The remedy to use, and a sentence about it. `trivial` is the F1 of predicting the rare class for every row.
 
-    An over-sampler must surely beat the best remedy that does not over-sample, and that one doing nothing; which is
-    best is found on the same splits, so intervals are widened for the number of remedies.
+    An over-sampler is advised if its gain over the best other remedy has an interval above zero, and that remedy if its
+    gain over doing nothing has one. The best are chosen on the same splits, so the intervals are widened.
     """
     f1 = {name: values[:, 0] for name, values in scores.items()}
     brier = {name: values[:, 4].mean() for name, values in scores.items()}
     means = {name: values.mean() for name, values in f1.items()}
-    simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=means.get)
-    over = max((name for name in f1 if name in OVER_SAMPLERS), key=means.get)
-    best = max(f1, key=means.get)
+    simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=means.__getitem__)
+    over = max((name for name in f1 if name in OVER_SAMPLERS), key=means.__getitem__)
+    best = max(f1, key=means.__getitem__)
     n = len(f1)
     skill = _gap(f1[best], trivial, n)
     if not skill.low > 0:
         return NOTHING, (
-            f"No difference: no remedy surely beats calling every row rare (F1 {trivial.mean():.3f}); the best, "
-            f"{best}, changes it by {_words(skill)}."
+            f"No difference: no remedy reliably beats predicting the rare class for every row (F1 "
+            f"{trivial.mean():.3f}); the best, {best}, changes it by {_words(*skill)}."
         )
     gap = _gap(f1[over], f1[simple], n)
     if gap.low > 0 and gap.mean > EQUIVALENT:
         recall, precision = (float((scores[over][:, i] - scores[simple][:, i]).mean()) for i in (1, 2))
         return over, (
-            f"Over-sample with {over}: it raises F1 by {_words(gap)} over {simple} (recall {recall:+.2f}, precision "
+            f"Over-sample with {over}: it raises F1 by {_words(*gap)} over {simple} (recall {recall:+.2f}, precision "
             f"{precision:+.2f})."
         )
-    found = f"{over}, the best over-sampler, changes F1 by {_words(gap)} against {simple}"
+    found = f"{over}, the best over-sampler, changes F1 by {_words(*gap)} against {simple}"
     if simple != NOTHING:
         gain = _gap(f1[simple], f1[NOTHING], n)
         if gain.low > 0 and gain.mean > EQUIVALENT:
             lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
             return simple, (
-                f"Do not over-sample: {simple} raises F1 by {_words(gain)} over doing nothing{lower} "
+                f"Do not over-sample: {simple} raises F1 by {_words(*gain)} over doing nothing{lower} "
                 f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
             )
     high, hopeful = max((_gap(f1[name], f1[NOTHING], n).high, name) for name in f1 if name != NOTHING)
     if high > UNDECIDED:
         found += f". The splits cannot rule out a gain of {high:.2f} ({hopeful}): more rows or minutes would tell"
-    return NOTHING, f"No difference: do nothing. No remedy surely raises its F1 of {means[NOTHING]:.3f}; {found}."
+    return NOTHING, f"No difference: do nothing. No remedy reliably raises its F1 of {means[NOTHING]:.3f}; {found}."
 
 
 def _thinned(y, n, rng):
-    """At most n rows, with the class shares of all, but no fewer than MIN_RARE rare ones where there are so many."""
+    """Indices of at most n rows with the class shares of all, but of MIN_RARE rare rows if there are as many."""
     if n >= len(y):
         return np.arange(len(y))
     rare, common = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
@@ -189,25 +184,25 @@ def _thinned(y, n, rng):
 
 
 def _fitting_rows(X, y, estimator, minutes, random_state):
-    """Indices of as many rows as one round of all remedies has time for: all, or a thinned table."""
+    """Indices of the rows to use: all, or as many as the time allows for one round of all remedies."""
     begin = time.monotonic()
     rng = np.random.default_rng(random_state)
     index = _thinned(y, 5000, rng)
     clone(estimator).fit(X[index], y[index])
-    # Over-sampling doubles the rows; an inner search costs three fits more: about 15 fits a fold, twice as long each.
+    # Over-sampling doubles the rows and inner searches add fits: about 15 fits per fold, each twice as long.
     seconds = 2 * 15 * N_FOLDS * (time.monotonic() - begin) * len(y) / len(index)
     share = 60 * minutes / seconds if seconds > 0 else 1.0
     return _thinned(y, max(int(share * len(y)), MIN_ROWS), rng)
 
 
 def _check(X, y):
-    """X, y with 1 for the rare class, and the labels (common, rare)."""
+    """X, labels with 1 for the rare class, and the original labels (common, rare)."""
     X, y = check_X_y(X, y)
     if type_of_target(y) != "binary":
         raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
-        raise ValueError(f"Expected two classes in y, got only {values.tolist()}.")
+        raise ValueError(f"Expected two classes in y, got only {values.tolist()}; add rows of another class.")
     order = np.argsort(-counts, kind="stable")
     distinct = min(len(np.unique(same_rows(X)[y == value])) for value in values)
     if distinct < N_FOLDS:
@@ -216,7 +211,7 @@ def _check(X, y):
 
 
 def _splits(y, groups, seed, n_folds):
-    """Folds, shuffled again while one of them is left without a class: equal rows stay together."""
+    """Folds that keep equal rows together, shuffled again until every fold has both classes."""
     for attempt in range(20):
         folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed + 1000 * attempt)
         splits = list(folds.split(np.zeros(len(y)), y, groups))
@@ -228,30 +223,30 @@ def _splits(y, groups, seed, n_folds):
 def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     """Compare remedies for imbalance on a table and say whether over-sampling is worth it.
 
-    Stratified five-fold cross-validation with equal rows in one fold, repeated while the time lasts; thresholds and
-    ratios are tuned by an inner cross-validation of the training part. Remedies: nothing, class weights, a tuned
-    threshold, random over-sampling with noise, SMOTE, score over-sampling, and with ten minutes or more score
-    over-sampling with a tuned ratio. An over-sampler is advised only where its gain in F1 over the best other remedy
-    has an interval above zero, widened for the number of remedies that were compared.
+    Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
+    ratios are tuned by an inner cross-validation of the training part. The remedies are nothing, class weights, a tuned
+    threshold, random over-sampling with noise, SMOTE and score over-sampling; with ten minutes or more also score
+    over-sampling with a tuned ratio. An over-sampler is advised only if its gain in F1 over the best other remedy has
+    an interval above zero. Intervals are widened for the number of remedies.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Numbers.
+        Numeric columns.
     y : array-like of shape (n,)
-        Two classes; the rarer is the positive one.
+        Labels of two classes; the rarer one is the positive class.
     estimator : None or classifier with ``predict_proba``
-        None is a random forest.
+        The classifier to use each remedy with; None is a random forest.
     minutes : float
-        Time after which no further repetition is begun; the first is always finished, and a table that is too large
-        for that is thinned, to no less than 500 rows.
+        Time limit for starting another repetition. The first one is always finished; a table too large for it is
+        thinned, but not below 500 rows.
     random_state : int
 
     Returns
     -------
     Advice
-        ``verdict``, ``table`` (means, and the interval of the gain over nothing), ``winner``, ``code`` (ready to run),
-        ``n_splits``, ``n_rows``; ``plot()`` draws it, ``write_page(path)`` writes a page.
+        ``verdict``, ``table`` (means, and the interval of the gain over doing nothing), ``winner``, ``code`` (ready to
+        run), ``n_splits`` and ``n_rows``. ``plot()`` draws the measures, ``write_page(path)`` writes a page.
 
     Examples
     --------
@@ -269,12 +264,14 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     share, n_given = y.mean(), len(y)
     index = _fitting_rows(X, y, estimator, minutes, random_state)
     X, y = X[index], y[index]
-    groups, begin, results, trivial = same_rows(X), time.monotonic(), {}, []
+    groups, begin = same_rows(X), time.monotonic()
+    results: dict[str, list] = {}
+    trivial = []
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
-            break  # another repetition would outlast the budget
+            break  # another repetition would exceed the time
         splits = _splits(y, groups, random_state + repetition, N_FOLDS)
-        # One set of remedies for all parts: the intervals compare them split by split.
+        # All parts get the same remedies: the intervals compare them split by split.
         n_rare = min(int(y[kept].sum()) for kept, _ in splits)
         ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
         for kept, held in splits:
@@ -283,14 +280,15 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
             for name, model in remedies.items():
                 results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
             trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
-    results = {name: rows for name, rows in results.items() if len(rows) == len(trivial)}
-    scores = {name: np.array(rows) for name, rows in results.items()}
-    winner, verdict = _verdict(scores, np.array(trivial))
+    found = {name: np.array(rows) for name, rows in results.items()}
+    winner, verdict = _verdict(found, np.array(trivial))
     if len(y) < n_given:
-        verdict += f" (Found on {len(y)} of {n_given} rows, {y.mean():.1%} of them rare where {share:.1%} are: more "
-        verdict += "would have taken longer than the minutes given.)"
+        verdict += (
+            f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
+        )
+        verdict += f"rows {share:.1%}.)"
     code = code_for(winner, estimator, y, labels, n_rare)
-    return Advice(verdict, _table(scores), winner, code, len(trivial), len(y))
+    return Advice(verdict, _table(found), winner, code, len(trivial), len(y))
 
 
 def _table(scores):

@@ -1,4 +1,4 @@
-"""Is generated data credible? Distances of columns, correlations, a two-sample test and a look for copied rows."""
+"""Quality of generated rows: distances of columns, correlations, a two-sample test and copied rows."""
 
 import dataclasses
 
@@ -10,13 +10,15 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import OrdinalEncoder
 
-MAX_ROWS = 5000  # of either table in the two-sample test, and rows whose neighbours are looked for
-DRIFT = 0.1  # a distance between distributions that a reader should look at
+from scorefield.data.scaling import safe_deviation
+
+MAX_ROWS = 5000  # rows per table in the two-sample test and the search for neighbours
+DRIFT = 0.1  # smaller distances between distributions are not reported
 
 
 @dataclasses.dataclass(frozen=True)
 class Quality:
-    """What `compare_tables` found: a row per column, numbers of the whole tables, and a sentence for each."""
+    """Result of `compare_tables`: a distance per column, numbers for the whole tables, and sentences about them."""
 
     columns: list
     correlation_gap: float | None
@@ -29,7 +31,7 @@ class Quality:
 
 
 def _encoded(real, synthetic):
-    """Both tables as numbers: categories by their order, other columns in units of the real table's spread."""
+    """Both tables as numbers in units of the real table's deviations; categories become their codes."""
     import pandas as pd
 
     text = [name for name in real.columns if not pd.api.types.is_numeric_dtype(real[name].dtype)]
@@ -38,12 +40,12 @@ def _encoded(real, synthetic):
     for table in (real, synthetic):
         numbers = table.drop(columns=text).to_numpy(dtype=float)
         parts.append(np.hstack([numbers, encoder.transform(table[text].astype(str))]))
-    spread = parts[0].std(axis=0)
-    return [part / np.where(spread > 0, spread, 1.0) for part in parts], text
+    scale = safe_deviation(parts[0])
+    return [part / scale for part in parts], text
 
 
 def _column_distance(name, a, b, is_text):
-    """Largest difference of the distribution functions, or half the difference of the category shares."""
+    """Kolmogorov-Smirnov distance of numbers, or total variation distance of categories."""
     if not is_text:
         return {"column": name, "kind": "number", "distance": float(ks_2samp(a, b).statistic)}
     shares = [part.astype(str).value_counts(normalize=True) for part in (a, b)]
@@ -52,7 +54,7 @@ def _column_distance(name, a, b, is_text):
 
 
 def _two_sample_auc(rows, labels, seed):
-    """AUC of a forest that tells real from generated, with a 95 % range by Hanley and McNeil's standard error."""
+    """AUC of a forest that separates real from generated rows, with Hanley and McNeil's 95 % interval."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=seed, n_jobs=-1)
     auc = roc_auc_score(labels, cross_val_predict(forest, rows, labels, cv=folds, method="predict_proba")[:, 1])
@@ -63,7 +65,7 @@ def _two_sample_auc(rows, labels, seed):
 
 
 def _share_of_copies(real, synthetic):
-    """Share of generated rows that are rows of the real table, to the last digit."""
+    """Share of generated rows that equal a row of the real table exactly."""
     import pandas as pd
 
     kinds = {name: float if pd.api.types.is_numeric_dtype(real[name].dtype) else str for name in real.columns}
@@ -72,10 +74,10 @@ def _share_of_copies(real, synthetic):
 
 
 def _share_closer(a, b, rng):
-    """Shares of generated rows, and of real ones, that are nearer to another real row than the median real row is."""
+    """Shares of generated and of real rows that are closer to another real row than the median real row."""
     neighbours = NearestNeighbors(n_neighbors=2).fit(a)
     some = rng.permutation(len(a))[:MAX_ROWS]
-    usual = neighbours.kneighbors(a[some])[0][:, 1]  # the nearest is the row itself
+    usual = neighbours.kneighbors(a[some])[0][:, 1]  # the nearest neighbour is the row itself
     found = neighbours.kneighbors(b[rng.permutation(len(b))[:MAX_ROWS]], n_neighbors=1)[0][:, 0]
     return tuple(float(np.mean(part < np.median(usual))) for part in (found, usual))
 
@@ -86,16 +88,16 @@ def compare_tables(real, synthetic, *, random_state=0):
     Parameters
     ----------
     real, synthetic : DataFrame
-        Tables of the same columns.
+        Tables with the same columns in the same order.
     random_state : int
 
     Returns
     -------
     Quality
-        ``columns`` (a distance each), ``correlation_gap`` (largest difference of two correlations), ``auc`` and
-        ``auc_range`` (a forest that tells real from generated; .5 is chance), ``copies`` (share of generated rows that
-        are real rows), ``closer`` (share of generated rows that lie nearer to a real row than the median
-        real row does to another) with ``expected`` (the same share of real rows, about .5), and ``sentences``.
+        ``columns`` (one distance per column), ``correlation_gap`` (largest difference between two correlations),
+        ``auc`` and ``auc_range`` (of a forest that separates real from generated rows; .5 is chance), ``copies`` (share
+        of generated rows that equal a real row), ``closer`` (share of generated rows that are closer to a real row than
+        the median real row is to another), ``expected`` (the same share for real rows, about .5) and ``sentences``.
 
     Examples
     --------
@@ -110,10 +112,10 @@ def compare_tables(real, synthetic, *, random_state=0):
     if list(real.columns) != list(synthetic.columns):
         odd = sorted(set(map(str, real.columns)) ^ set(map(str, synthetic.columns)))
         raise ValueError(
-            f"Expected tables of the same columns in the same order, got a difference: {odd or 'the order'}."
+            f"Expected the same columns in the same order, got a difference in {odd or 'the order'}; select columns."
         )
     if min(len(real), len(synthetic)) < 20:
-        raise ValueError(f"Expected at least 20 rows in each table, got {len(real)} and {len(synthetic)}.")
+        raise ValueError(f"Expected at least 20 rows in each table, got {len(real)} and {len(synthetic)}; add rows.")
     for name, table in (("real", real), ("generated", synthetic)):
         if table.isna().to_numpy().any():
             raise ValueError(f"Expected no missing values, got some in the {name} table; drop or fill them.")
@@ -129,7 +131,7 @@ def compare_tables(real, synthetic, *, random_state=0):
         gap = float(np.abs(correlations[0] - correlations[1]).max())
     a, b = (part[rng.permutation(len(part))[:MAX_ROWS]] for part in (all_real, all_synthetic))
     auc, auc_range = _two_sample_auc(np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)]), random_state)
-    noise = 1.36 * np.sqrt(1 / len(real) + 1 / len(synthetic))  # 95 % of equal distributions stay below, Kolmogorov
+    noise = 1.36 * np.sqrt(1 / len(real) + 1 / len(synthetic))  # exceeded by 5 % of equal distributions (Kolmogorov)
     found = Quality(columns, gap, auc, auc_range, copies, closer, expected, [])
     return dataclasses.replace(found, sentences=_sentences(found, max(DRIFT, noise)))
 
@@ -138,8 +140,8 @@ def _sentences(found, drift):
     worst = max(found.columns, key=lambda column: column["distance"])
     off = sum(column["distance"] > drift for column in found.columns)
     said = [
-        f"{off} of {len(found.columns)} columns differ by more than {drift:.2f} in distribution; the largest is "
-        f"{worst['column']!r} with {worst['distance']:.2f}."
+        f"{off} of {len(found.columns)} columns differ by more than {drift:.2f} in distribution; the largest "
+        f"distance is {worst['distance']:.2f}, of {worst['column']!r}."
     ]
     if found.correlation_gap is not None:
         said.append(f"The largest difference between two correlations is {found.correlation_gap:.2f}.")

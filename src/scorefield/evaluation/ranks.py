@@ -1,4 +1,4 @@
-"""Comparing arms over many tables: mean ranks with a critical difference, corrected intervals, wins and losses.
+"""Comparison of arms over many tables: mean ranks with a critical difference, corrected intervals, wins and losses.
 
 Ranks and Nemenyi's difference follow Demsar (2006), intervals over overlapping training parts Nadeau & Bengio (2003).
 """
@@ -9,15 +9,16 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scipy.stats import t as student
 
+from scorefield.display.displays import COLOURS
 from scorefield.evaluation.statistics import Estimate
 
-EQUIVALENT = 0.01  # a difference below this is no difference in practice: the band of ties
+EQUIVALENT = 0.01  # smaller differences do not matter in practice and count as ties
 
 
 def corrected_interval(differences, test_share, *, confidence=0.95):
     """Mean and interval of differences over splits whose training parts overlap.
 
-    `test_share` is the number of test rows over the number of training rows of a split.
+    `test_share` is the number of test rows divided by the number of training rows.
     """
     differences = np.asarray(differences, dtype=float)
     n, mean = len(differences), float(np.mean(differences))
@@ -29,37 +30,37 @@ def corrected_interval(differences, test_share, *, confidence=0.95):
 
 
 def mean_ranks(scores, *, lower_is_better=False):
-    """Mean rank of each arm (columns) over tables (rows); 1 is best, ties share."""
+    """Mean rank of each arm (columns) over tables (rows); 1 is best, and ties share a rank."""
     signed = np.asarray(scores, dtype=float) * (1 if lower_is_better else -1)
     return np.mean([rankdata(row) for row in signed], axis=0)
 
 
 def critical_difference(n_arms, n_tables):
-    """Nemenyi's: mean ranks that differ by less are not told apart at 5 %."""
+    """Nemenyi's critical difference: smaller differences between mean ranks are not significant at 5 %."""
     quantile = studentized_range.ppf(0.95, n_arms, np.inf) / math.sqrt(2)
     return float(quantile * math.sqrt(n_arms * (n_arms + 1) / (6 * n_tables)))
 
 
 def friedman(scores):
-    """The p-value of "all arms are alike"."""
+    """Friedman's p-value for equal arms."""
     scores = np.asarray(scores)
     return float(friedmanchisquare(*scores.T).pvalue) if scores.shape[1] > 2 and len(scores) > 2 else math.nan
 
 
 def signed_rank(gains, *, alternative="two-sided"):
-    """Wilcoxon's p-value for paired gains over tables."""
+    """Wilcoxon's signed-rank p-value for paired gains over tables."""
     gains = np.asarray(gains)
     return float(wilcoxon(gains, alternative=alternative).pvalue) if np.any(gains != 0) else 1.0
 
 
 def wins_ties_losses(gains, band=EQUIVALENT):
-    """Tables where the gain is above the band, inside it, below it."""
+    """Number of tables with a gain above the band, inside it and below it."""
     gains = np.asarray(gains)
     return int(np.sum(gains > band)), int(np.sum(np.abs(gains) <= band)), int(np.sum(gains < -band))
 
 
 def draw_critical_difference(names, ranks, difference, ax):
-    """Arms at their mean ranks; a bar joins those that are not told apart."""
+    """Draw arms at their mean ranks; a bar joins those without a significant difference."""
     order = np.argsort(ranks)
     low, high = math.floor(min(ranks)), math.ceil(max(ranks))
     depth = (len(names) + 1) // 2
@@ -82,5 +83,5 @@ def draw_critical_difference(names, ranks, difference, ax):
     for start, index in enumerate(order):
         alike = [place for place in range(start, len(order)) if ranks[order[place]] - ranks[index] <= difference]
         if len(alike) > 1 and alike[-1] > reached:
-            ax.plot([ranks[index], ranks[order[alike[-1]]]], [level, level], color="#0072B2", linewidth=3)
+            ax.plot([ranks[index], ranks[order[alike[-1]]]], [level, level], color=COLOURS[0], linewidth=3)
             level, reached = level - 0.14, alike[-1]

@@ -1,4 +1,4 @@
-"""Means with intervals over seeds, paired differences, and the verdict that they give on a claim."""
+"""Means with intervals over seeds, paired differences, and verdicts on claims."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ HOLDS, WITHIN_NOISE, FAILS = "holds", "holds within noise", "does not hold"
 
 
 class Estimate(NamedTuple):
-    """A mean over seeds with its 95 % interval; the interval is nan for a single seed."""
+    """Mean over seeds with a 95 % interval, which is nan for a single seed."""
 
     mean: float
     low: float
@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
         return self.text()
 
     def text(self, sign=""):
-        """Mean and interval with as many digits as their size asks for; `sign` "+" shows the sign of each number."""
+        """Mean and interval with digits to suit their size; `sign="+"` shows the sign of each number."""
         if self.n < 2:
             return f"{self.mean:{sign}.3g} (one seed)"
         largest = max(abs(value) for value in (self.mean, self.low, self.high))
@@ -44,34 +44,34 @@ def estimate(values):
 
 
 def by_seed(rows, metric, **match):
-    """Seed to value of one metric in the rows that match."""
+    """Map from seed to the value of a metric in the rows that match."""
     return {r["seed"]: r[metric] for r in rows if metric in r and all(r.get(k) == v for k, v in match.items())}
 
 
 def seed_means(rows, metric, **match):
-    """Mean of a metric over the rows of each seed: rows of one seed are no independent draws."""
-    seeds = {}
+    """Estimate of a metric from the mean of each seed: rows of one seed are not independent."""
+    seeds: dict[int, list[float]] = {}
     for row in rows:
-        if metric in row and all(row.get(k) == v for k, v in match.items()):
+        if row.get(metric) is not None and all(row.get(k) == v for k, v in match.items()):
             seeds.setdefault(row["seed"], []).append(row[metric])
     return estimate([np.mean(values) for values in seeds.values()])
 
 
 def paired(rows, metric, first, second):
-    """Difference of a metric between two selections of rows (dicts to match), over the seeds that both have."""
+    """Difference of a metric between two selections of rows (dicts to match), over their common seeds."""
     a, b = by_seed(rows, metric, **first), by_seed(rows, metric, **second)
     return estimate([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())])
 
 
 def verdict_positive(difference):
-    """The verdict on "this difference is positive"."""
+    """Verdict on the claim that a difference is positive."""
     if difference.n == 0 or not difference.mean > 0:
         return FAILS
     return HOLDS if difference.low > 0 else WITHIN_NOISE
 
 
 def verdict_between(value, low, high):
-    """The verdict on "the mean lies in this range"; within noise where its interval reaches beyond."""
+    """Verdict on the claim that a mean lies in a range; within noise if its interval reaches beyond."""
     if value.n == 0 or not low <= value.mean <= high:
         return FAILS
-    return HOLDS if low <= value.low and value.high <= high else WITHIN_NOISE  # nan, of a single seed, is neither
+    return HOLDS if low <= value.low and value.high <= high else WITHIN_NOISE  # false for the nan of a single seed

@@ -1,6 +1,7 @@
-"""The over-samplers and classifiers that the benchmark compares, by name."""
+"""Over-samplers of the benchmark by name."""
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 from imblearn.over_sampling import ADASYN, SMOTE, BorderlineSMOTE, RandomOverSampler
@@ -8,7 +9,9 @@ from imblearn.over_sampling.base import BaseOverSampler
 from sklearn.covariance import ledoit_wolf
 from sklearn.neighbors import KernelDensity
 
+from scorefield.data.scaling import safe_deviation
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.remedies import smote_neighbors
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.paper.imbalanced import CASES_10D
 from scorefield.studies.paper.settings import paper_density
@@ -19,7 +22,7 @@ PAPER_HIDDEN = (128, 128)
 
 
 class GeneratorOverSampler(BaseOverSampler):
-    """Over-sample by ``generate(rows, n, seed)``, any function from the rows of a class to n new ones."""
+    """Over-sample with ``generate(rows, n, seed)``, a function from the rows of a class to n new rows."""
 
     def __init__(self, generate, *, sampling_strategy="auto", random_state=None):
         super().__init__(sampling_strategy=sampling_strategy)
@@ -34,24 +37,24 @@ class GeneratorOverSampler(BaseOverSampler):
 
 
 def gaussian_rows(rows, n, seed):
-    """Rows of a Gaussian with the class's mean and its shrunk covariance."""
+    """Rows from a Gaussian with the mean and the shrunk covariance of the class."""
     covariance = ledoit_wolf(rows)[0]
     return np.random.default_rng(seed).multivariate_normal(rows.mean(axis=0), covariance, n, method="svd")
 
 
 def kde_rows(rows, n, seed):
-    """Rows of a Gaussian kernel density with Silverman's bandwidth, in the columns' own spreads."""
-    spread = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    return KernelDensity(bandwidth="silverman").fit(rows / spread).sample(n, random_state=seed) * spread
+    """Rows from a Gaussian kernel density with Silverman's bandwidth on scaled columns."""
+    scale = safe_deviation(rows)
+    return KernelDensity(bandwidth="silverman").fit(rows / scale).sample(n, random_state=seed) * scale
 
 
 def paper_field(seed):
-    """The paper's density, on rows with a little noise: a column may be constant within a class."""
+    """The paper's density with a little noise, since a column may be constant within a class."""
     return paper_density(PAPER_HIDDEN, seed, noise=0.1)
 
 
 class PaperRows:
-    """Rows of the paper's Langevin chains; the cases that are given one dict share the fields in it."""
+    """Rows from the paper's Langevin chains; instances with the same `fields` dict share fitted fields."""
 
     def __init__(self, chain, fields):
         self.chain, self.fields = chain, fields
@@ -66,7 +69,7 @@ class PaperRows:
 def forest_diffusion_rows(rows, n, seed):
     from ForestDiffusion import ForestDiffusionModel
 
-    before = np.random.get_state()  # noqa: NPY002  the only generator that it heeds
+    before = np.random.get_state()  # noqa: NPY002  the only generator that it uses
     np.random.seed(seed)  # noqa: NPY002
     try:
         return ForestDiffusionModel(rows, n_t=50, duplicate_K=10, n_jobs=1).generate(batch_size=n)
@@ -89,14 +92,14 @@ PEERS = {"ForestDiffusion": forest_diffusion_rows, "ctgan": ctgan_rows}
 
 
 def installed_peers():
-    """The optional peers that can be imported here."""
+    """Names of the optional peers that are installed."""
     return [name for name in PEERS if importlib.util.find_spec(name)]
 
 
 def over_samplers(n_rare, seed, peers=()):
-    """Every over-sampler by name; neighbours are as many as `n_rare` rows allow."""
-    neighbors = max(1, min(5, n_rare - 1))
-    fields = {}
+    """All over-samplers by name, for classes of at least `n_rare` rows."""
+    neighbors = smote_neighbors(n_rare)
+    fields: dict[bytes, Any] = {}
     found = {
         "random": RandomOverSampler(random_state=seed),
         "noise .3": RandomOverSampler(shrinkage=0.3, random_state=seed),

@@ -1,6 +1,6 @@
-"""`generative`: classifiers that learn the density of each class, beside boosting and a forest, on every table.
+"""`generative`: classifiers that learn the density of each class, compared with boosting and a forest.
 
-Eq:generative_classification_1 with our densities, the paper's, and scikit-learn's.
+Eq:generative_classification_1 with our densities, the paper's and scikit-learn's.
 """
 
 import importlib.util
@@ -25,18 +25,18 @@ from scorefield.studies.engine.experiment import Experiment
 
 
 class RegularisedQDA(QuadraticDiscriminantAnalysis):
-    """scikit-learn's with a tenth of regularisation, in the form that fewer rows than columns need where they are."""
+    """QuadraticDiscriminantAnalysis that falls back to a shrunk covariance for fewer rows than columns."""
 
     def fit(self, X, y):
         try:
             return super().fit(X, y)
         except np.linalg.LinAlgError:
-            vars(self).update(vars(QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(X, y)))
+            self.__dict__.update(vars(QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(X, y)))
         return self
 
 
 def classifiers(seed):
-    """Generative classifiers by name, and two that are not."""
+    """Generative classifiers by name, and two discriminative ones."""
     per_class = {model: ScoreDensity(model=model) for model in ("auto", "gaussian", "kernel", "energy")}
     found = {
         "naive Bayes": GaussianNB(),
@@ -46,7 +46,7 @@ def classifiers(seed):
         "paper's": ScoreClassifier(paper_field(seed), calibration=None),
     }
     found |= {f"ScoreDensity {name}": ScoreClassifier(d, random_state=seed) for name, d in per_class.items()}
-    # Two members instead of eight: it trains longest of all, since no labels stop it.
+    # Two members instead of eight: without labels to stop it early, it trains longest.
     found[LABEL_FREE_CLASSIFIER] = ScoreClassifier(label_weight=0.0, n_members=2, random_state=seed)
     found[OUR_CLASSIFIER] = ScoreClassifier(random_state=seed)
     found["forest"] = RandomForestClassifier(random_state=seed, n_jobs=1)
@@ -61,7 +61,7 @@ def run(seed, config):
     kept, _ = split.inner[0]
     rows = []
     for arm, model in classifiers(seed).items():
-        # One inner fold gives the threshold: a whole inner cross-validation would take three times as long.
+        # The threshold comes from one inner fold; all three would take three times as long.
         inner = clone(model).fit(split.X[kept], split.y[kept])
         with measured() as cost:
             fitted = clone(model).fit(split.X, split.y)
@@ -75,7 +75,7 @@ GENERATIVE = Experiment(
     "Bayes' rule on densities learned for each class, with boosting and a forest as the bar; the same splits.",
     run,
     show_generative,
-    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
+    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds runs more
     len(QUICK_TABLES),
     {"tables": list(tables.TABLES), **SPLITS},
     {"tables": list(QUICK_TABLES)},

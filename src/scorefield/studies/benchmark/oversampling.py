@@ -1,6 +1,6 @@
-"""`oversampling`: remedies for imbalance before five learners, on every table.
+"""`oversampling`: remedies for imbalance with five learners, on every table.
 
-The paper's comparison (Tab:fraud_detection) with the arms that could refute it.
+The paper's comparison (Tab:fraud_detection) with further arms that could refute it.
 """
 
 import jax
@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.evaluation.metrics import best_threshold, measured, scores
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
+from scorefield.evaluation.metrics import best_threshold, decision_scores, measured, scores
+from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
 from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
@@ -19,15 +19,14 @@ from scorefield.studies.benchmark.summaries import show_oversampling
 from scorefield.studies.engine.experiment import Experiment, compact
 
 INNER_FOLDS = 3
-RATIOS = (0.25, 0.5, 1.0)  # rare rows over common ones, where they are fewer
-CHAINS = {"short": (0.005, 20, 0.95), "default": None}  # step size, chain length, discard
-PROTOCOL = 2  # to be raised with a change of the study's code that changes its rows: older ones are then run again
+CHAINS = {"short": (0.005, 20, 0.95), "default": None}  # step size, chain length, discarded share
+PROTOCOL = 2  # raise it when a change of the code changes the rows, so that older rows are run again
 SPLITS = {"n_folds": 2, "n_repeats": 2, "max_rows": 3000, "protocol": PROTOCOL}
 QUICK_TABLES = ("ecoli", "yeast_me2", "oil", "car_eval_4", "solar_flare_m0")
 
 
 class Split:
-    """Standardised training and test rows of one split, and the inner folds of its training rows."""
+    """Standardised training and test rows of one split, and inner folds of the training rows."""
 
     def __init__(self, name, number, seed, config):
         self.name, self.number = name, number
@@ -41,33 +40,33 @@ class Split:
         self.inner = list(inner.split(self.X, self.y, tables.same_rows(self.X)))
 
     def finished(self, rows):
-        """The rows with what they are of. What jax compiled is let go: another table has programs of its own."""
+        """Rows with the table and split; also clears jax's caches, since other tables need other programs."""
         jax.clear_caches()
         share = round(len(self.y_test) / len(self.y), 4)
         return [{**row, "table": self.name, "split": self.number, "test_share": share} for row in rows]
 
     def parts(self):
-        """Training rows of the inner folds, then all of them."""
+        """Indices of the inner folds' training rows, then of all training rows."""
         return [*(kept for kept, _ in self.inner), np.arange(len(self.y))]
 
     def held_out(self, models):
-        """Labels and probabilities of the held-out rows of as many inner folds as models are given."""
+        """Labels and probabilities of the held-out rows of the first inner folds, one for each model."""
         pairs = [(self.y[held], model.predict_proba(self.X[held])[:, 1])
                  for model, (_, held) in zip(models, self.inner, strict=False)]  # fmt: skip
         return tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
 
 
 def table_and_split(seed, config):
-    """Seeds count through the tables, and then through their splits."""
+    """Table and split of a seed: seeds run through the tables first, then through the splits."""
     number, index = divmod(seed, len(config["tables"]))
     if number >= config["n_folds"] * config["n_repeats"]:
         most = len(config["tables"]) * config["n_folds"] * config["n_repeats"]
-        raise ValueError(f"Expected at most {most} splits of tables, got number {seed + 1}; ask for fewer.")
+        raise ValueError(f"Expected at most {most} seeds, got seed number {seed + 1}; ask for fewer.")
     return config["tables"][index], number
 
 
 def _resampled(sampler, X, y):
-    """The table after the sampler; SMOTE's kin refuse some tables, which stay as they are then."""
+    """The resampled table; if a sampler refuses it, the table itself and the sampler's message."""
     if sampler is None:
         return X, y, None
     try:
@@ -76,10 +75,18 @@ def _resampled(sampler, X, y):
         return X, y, " ".join(str(error).split())[:120]
 
 
+def _measures(y, probability, threshold):
+    """Measures of probabilities, and of decisions at one half and at the threshold."""
+    probability = np.asarray(probability, dtype=float)
+    found = scores(y, probability, probability >= 0.5)
+    kept = {name: found[name] for name in ("average_precision", "roc_auc", "f1", "brier", "log_loss")}
+    return kept | {"f1_tuned": decision_scores(y, probability >= threshold)["f1"], "threshold": threshold}
+
+
 def arm_row(arm, learner, split, models, cost, **extra):
-    """Measures of the model of all training rows, with the threshold of the inner folds' models."""
+    """Measures of the last model, with a threshold tuned on the inner folds by the other models."""
     threshold = best_threshold(*split.held_out(models[:-1]))
-    found = scores(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
+    found = _measures(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
     found |= {"seconds": cost.seconds, "megabytes": cost.megabytes}
     return {"kind": "arm", "arm": arm, "learner": learner, **_short(found), **extra}
 
@@ -89,7 +96,7 @@ def _short(found):
 
 
 def _arm(arm, sampler, split, models, extra=None):
-    """Rows of one remedy before every learner; a sampler's table is made once and shared by the learners."""
+    """Rows of one remedy with every learner; learners share the resampled tables."""
     tables = []
     for part in split.parts():
         with measured() as sampling:
@@ -107,18 +114,18 @@ def _arm(arm, sampler, split, models, extra=None):
 
 
 def _threshold_arm(split, models):
-    """scikit-learn's tuned threshold; its decisions at one half are those at the threshold."""
+    """Rows of scikit-learn's tuned threshold; both F1 measures use this threshold."""
     for name, learner in models.items():
         with measured() as cost:
             tuned = TunedThreshold(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
         probability = tuned.predict_proba(split.X_test)[:, 1]
-        found = scores(split.y_test, probability, tuned.best_threshold_)
+        found = _measures(split.y_test, probability, tuned.best_threshold_)
         found |= {"f1": found["f1_tuned"], "seconds": cost.seconds, "megabytes": cost.megabytes}
         yield {"kind": "arm", "arm": THRESHOLD, "learner": name, **_short(found), "n": len(split.y)}
 
 
 def _thinned(X, y, n_before, ratio, rng):
-    """A table brought to parity, with only as many of its new rows as a ratio asks for."""
+    """A balanced table with only as many of its new rows as a ratio needs."""
     wanted = int(ratio * np.sum(y == 0)) - np.sum(y[:n_before] == 1)
     new = n_before + rng.permutation(len(y) - n_before)[: max(wanted, 0)]
     index = np.concatenate([np.arange(n_before), new])
@@ -126,7 +133,7 @@ def _thinned(X, y, n_before, ratio, rng):
 
 
 def _tuned_arm(split, models, seed):
-    """Our sampler with step size, chain length and ratio chosen by the inner folds' average precision."""
+    """Rows of our sampler with chain and ratio chosen by average precision on the inner folds."""
     from sklearn.metrics import average_precision_score
 
     rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
@@ -179,7 +186,7 @@ OVERSAMPLING = Experiment(
     "part, the rest is tested by two-fold cross-validation, which more than 44 seeds repeat.",
     run,
     show_oversampling,
-    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds asks for more
+    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds runs more
     len(QUICK_TABLES),
     {"tables": list(tables.TABLES), **SPLITS, "tuned": True, "peers": False},
     {"tables": list(QUICK_TABLES), "tuned": False},

@@ -1,4 +1,4 @@
-"""The benchmark's experiments by name, and what its page says of them."""
+"""Experiments of the benchmark by name, and the introduction of their report."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from scorefield.studies.benchmark.generative import GENERATIVE
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
 
-# The same with the optional peers, beside the others: a machine that has them must not change the study's rows.
+# A separate experiment, so that installed peers do not change the rows of the others.
 PEERS = dataclasses.replace(
     OVERSAMPLING,
     name="peers",

@@ -1,10 +1,12 @@
-"""What the benchmark's page shows: means, ranks with a critical difference, paired comparisons, claims."""
+"""Sections of the benchmark's report: means, ranks with a critical difference, paired comparisons, claims."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from scorefield.evaluation.metrics import LOWER_IS_BETTER, METRICS
+from scorefield.display.displays import COLOURS
+from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
 from scorefield.evaluation.ranks import (
     EQUIVALENT,
     corrected_interval,
@@ -21,24 +23,25 @@ from scorefield.studies.benchmark.arms import LABEL_FREE_CLASSIFIER, OUR_CLASSIF
 from scorefield.studies.engine.experiment import Claim, Figure, Section, Table
 
 RANKED = ("average_precision", "roc_auc", "f1", "f1_tuned", "brier", "log_loss")
+METRICS = {name: NAMES[name] for name in (*RANKED, "seconds", "megabytes")} | {"f1": "F1 at .5"}
 REFERENCES = (NOTHING, THRESHOLD, "noise .3", "SMOTE", "ADASYN")
 RIVALS = ("naive Bayes", "QDA", "KDE", "GMM", "paper's")
 
 
 class Scores:
-    """Rows of one learner as arrays (tables, arms): the mean of a measure over the splits of a table."""
+    """Rows of one learner as arrays (tables, arms) of means over splits."""
 
     def __init__(self, rows):
         self.rows = rows
         self.arms = list(dict.fromkeys(row["arm"] for row in rows))
-        self.cells = {}
+        self.cells: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
         for row in rows:
             self.cells.setdefault((row["table"], row["arm"]), {})[row["split"]] = row
         names = dict.fromkeys(row["table"] for row in rows)
         self.tables = [name for name in names if all(self.cells.get((name, arm)) for arm in self.arms)]
 
     def of(self, metric):
-        """(tables, arms)"""
+        """Means of a measure, shape (tables, arms)."""
         return np.array([[self.mean(table, arm, metric) for arm in self.arms] for table in self.tables])
 
     def mean(self, table, arm, metric):
@@ -49,7 +52,7 @@ class Scores:
         return self.of(metric)[:, self.arms.index(arm)]
 
     def gain(self, arm, reference, metric):
-        """Per table, by how much the arm is better."""
+        """Gain of an arm over a reference on each table; positive is better."""
         sign = -1 if metric in LOWER_IS_BETTER else 1
         return sign * (self.column(arm, metric) - self.column(reference, metric))
 
@@ -60,7 +63,7 @@ class Scores:
         return float(self.ranks(metric)[self.arms.index(arm)])
 
     def per_table(self, arm, reference, metric):
-        """The corrected interval of the gain on each table."""
+        """Corrected interval of the gain on each table."""
         sign = -1 if metric in LOWER_IS_BETTER else 1
         found = {}
         for table in self.tables:
@@ -123,7 +126,7 @@ def _critical_difference_figure(scores, name, caption, metric="average_precision
 
 
 def _gains_figure(by_learner, name, caption, metric="average_precision"):
-    """Mean gain over doing nothing, one column a learner, with a 95 % interval over tables."""
+    """Mean gains over doing nothing with 95 % intervals over tables, one panel per learner."""
 
     def draw():
         import matplotlib.pyplot as plt
@@ -138,7 +141,7 @@ def _gains_figure(by_learner, name, caption, metric="average_precision"):
                 gain = scores.gain(arm, NOTHING, metric)
                 found = estimate(gain)
                 reach = found.high - found.mean if found.n > 1 else 0
-                color = "#D55E00" if arm in (OURS, OURS_TUNED) else "#0072B2"
+                color = COLOURS[arm in (OURS, OURS_TUNED)]
                 ax.errorbar(gain.mean(), place, xerr=reach, fmt="o", color=color, markersize=4)
             ax.axvline(0, color="0.6", linewidth=1)
             ax.set(title=learner, yticks=range(len(arms)), yticklabels=arms, xlabel=f"gain, {METRICS[metric]}")
@@ -153,7 +156,7 @@ def _verdict(point, sure):
 
 
 def _better_rank_claim(scores, learner, arm, rival, metric):
-    """A better mean rank; certain where the signed-rank test over tables agrees."""
+    """Claim of a better mean rank; it holds if the signed-rank test over tables agrees."""
     own, other = scores.rank(arm, metric), scores.rank(rival, metric)
     chance = signed_rank(scores.gain(arm, rival, metric), alternative="greater")
     text = f"{arm} has a better mean rank than {rival} in {METRICS[metric]}, {learner}."
@@ -162,7 +165,7 @@ def _better_rank_claim(scores, learner, arm, rival, metric):
 
 
 def _not_worse_claim(scores, learner, arm, rival, metric):
-    """No loss above the band of equivalence; certain where the interval over tables excludes one."""
+    """Claim of no loss above the band of equivalence; it holds if the interval over tables excludes one."""
     gains = scores.gain(arm, rival, metric)
     gain, chance = estimate(gains), signed_rank(gains, alternative="less")
     text = f"{arm} is no worse than {rival} in {METRICS[metric]}, {learner}."
@@ -171,7 +174,7 @@ def _not_worse_claim(scores, learner, arm, rival, metric):
 
 
 def scores_by_learner(rows):
-    """The scores of each learner."""
+    """Learner to scores."""
     return {name: Scores([row for row in rows if row["learner"] == name])
             for name in dict.fromkeys(row["learner"] for row in rows)}  # fmt: skip
 
@@ -204,7 +207,7 @@ def show_oversampling(rows):
 
 
 def _choices_table(rows):
-    """How often the inner folds chose which setting."""
+    """How often the inner folds chose each setting."""
     chosen = [tuple(row["chosen"].values()) for row in rows if "chosen" in row]
     counts = {setting: chosen.count(setting) for setting in sorted(set(chosen), key=str)}
     cells = [[chain, ratio, count] for (chain, ratio), count in counts.items()]
@@ -215,7 +218,7 @@ def _choices_table(rows):
 def show_generative(rows):
     scores = Scores(rows)
     claims = [_better_rank_claim(scores, "generative", OUR_CLASSIFIER, rival, "average_precision") for rival in RIVALS]
-    claims += _bar_claims(scores) if "boosting" in scores.arms else []  # it is optional
+    claims += _bar_claims(scores) if "boosting" in scores.arms else []  # optional
     family = [arm for arm in scores.arms if arm not in ("boosting", "forest")]
     means = np.nanmean(scores.of("average_precision"), axis=0)
     best = max(family, key=lambda arm: means[scores.arms.index(arm)])
@@ -244,7 +247,7 @@ def show_generative(rows):
 
 
 def _bar_claims(scores):
-    """Ours against boosting: mean, rank and Brier."""
+    """Claims about our classifier and boosting: mean, rank and Brier score."""
     gains = scores.gain(OUR_CLASSIFIER, "boosting", "average_precision")
     gain = estimate(gains)
     own, other = (scores.rank(arm, "average_precision") for arm in (OUR_CLASSIFIER, "boosting"))

@@ -1,8 +1,8 @@
-"""The tables of the benchmark and their splits: equal rows stay together, and defaults were chosen on training rows.
+"""Tables of the benchmark and their splits, which keep equal rows together.
 
-One half of every table is its development half: the rows that this library's defaults were chosen on. Those rows are
-in every training part and never in a test part. (The weight of the labels, the noise of .3 and plain standardising were
-chosen earlier, on whole tables, some of them of this collection.)
+The defaults of this library were chosen on one half of every table, its development half. These rows are in every
+training part and never in a test part. (The label weight, the noise of .3 and plain standardising were chosen earlier,
+on whole tables, some of them from this collection.)
 """
 
 import functools
@@ -22,7 +22,7 @@ TABLES = (
 
 @functools.cache
 def load(name):
-    """Rows and labels (1 is the rare class) of one table of imbalanced-learn's collection."""
+    """Rows and labels (1 for the rare class) of a table from imbalanced-learn's collection."""
     from imblearn.datasets import fetch_datasets
 
     folder = data_folder()
@@ -32,22 +32,22 @@ def load(name):
         table = fetch_datasets(
             data_home=str(cached) if cached else None, filter_data=(name,), download_if_missing=not offline
         )[name]
-    except OSError as error:  # URLError is one
+    except OSError as error:  # includes URLError
         raise OSError(
-            f"Expected the table {name!r} in the folder imblearn of SCOREFIELD_DATA, or a network to download it, got "
-            f"neither: {error}."
+            f"Expected the table {name!r} in the folder imblearn of SCOREFIELD_DATA, got {error}; set "
+            "SCOREFIELD_DATA or connect to a network."
         ) from error
     return np.asarray(table.data, dtype=np.float64), (table.target == 1).astype(int)
 
 
 def development_half(X, y):
-    """Indices of the development half and of the other one."""
+    """Indices of the development half and of the other half."""
     halves = StratifiedGroupKFold(2, shuffle=True, random_state=0)
     return next(halves.split(X, y, same_rows(X)))
 
 
 def thin(index, y, n, rng):
-    """At most n of the indices, with the class shares of all of them."""
+    """At most n of the indices, with the same class shares."""
     if len(index) <= n:
         return index
     kept = []
@@ -58,7 +58,7 @@ def thin(index, y, n, rng):
 
 
 def splits(X, y, *, n_folds, n_repeats, max_rows):
-    """(training rows, test rows) pairs; tables above `max_rows` are thinned, once, with their class shares."""
+    """Pairs of training and test indices; tables above `max_rows` are thinned once, with their class shares."""
     rng = np.random.default_rng(0)
     development, other = (thin(half, y, max_rows // 2, rng) for half in development_half(X, y))
     groups = same_rows(X)[other]

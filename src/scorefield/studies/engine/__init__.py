@@ -1,1 +1,1 @@
-"""What an experiment is, runs on disk, and the report."""
+"""Experiments, their rows on disk, and reports."""

@@ -1,4 +1,4 @@
-"""What an experiment is, and what a section of the report is made of."""
+"""Experiments, and the claims, tables and figures of their sections in a report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that the rows could refute: the words, the verdict on it, and the numbers behind the verdict."""
+    """A claim that rows could refute, its verdict, and the numbers behind the verdict."""
 
     text: str
     verdict: str
@@ -16,7 +16,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, column names, and rows of cells."""
+    """A table of a report: caption, column names and rows of cells."""
 
     caption: str
     columns: list[str]
@@ -25,7 +25,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A name, a caption, and a function that draws it: figures are made when a report asks for them."""
+    """A figure of a report: name, caption and a function that draws it on demand."""
 
     name: str
     caption: str
@@ -34,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """What the report shows of one experiment; made from its rows alone."""
+    """The part of a report about one experiment, made only from its rows."""
 
     claims: list[Claim] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -43,10 +43,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment; `paper` says in words what it is, or what the paper does.
+    """An experiment; `paper` describes it, or what the paper does.
 
-    `run(seed, config)` returns rows, which are dicts of plain values; `show(rows)` makes the section of the report.
-    `quick` holds what a quick run changes in `config`.
+    `run(seed, config)` returns rows, dicts of plain values; `show(rows)` makes the section of the report. `quick` holds
+    the changes of a quick run to `config`.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Experiment:
     quick: dict[str, Any] = field(default_factory=dict)
 
     def settings(self, quick: bool) -> dict[str, Any]:
-        """The configuration of a full or a quick run."""
+        """Configuration of a full or a quick run."""
         return {**self.config, **(self.quick if quick else {})}
 
 
 def of_kind(rows: list[dict[str, Any]], kind: str, **match: Any) -> list[dict[str, Any]]:
-    """The rows of one kind that match."""
+    """Rows of one kind that match."""
     return [row for row in rows if row["kind"] == kind and all(row.get(k) == v for k, v in match.items())]
 
 
-def compact(values: Any, digits: int = 5) -> list[Any]:
-    """An array as nested lists of numbers with few digits: rows are text, and a picture needs no more."""
+def compact(values: Any, digits: int = 5) -> Any:
+    """A number or nested lists of numbers with few digits, which keeps files of rows small."""
     if getattr(values, "ndim", 0) == 0:
-        return float(f"{float(values):.{digits}g}")  # type: ignore[return-value]
+        return float(f"{float(values):.{digits}g}")
     return [compact(value, digits) for value in values]

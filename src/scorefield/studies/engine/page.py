@@ -1,4 +1,4 @@
-"""The report of a study: one HTML page and a text summary, both drawn from rows alone."""
+"""Reports of studies: an HTML page and a text summary, both made only from rows."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -12,16 +12,16 @@ MARKS = {HOLDS: ("good", "✓"), WITHIN_NOISE: ("noise", "≈"), FAILS: ("bad", 
 
 
 class Study(NamedTuple):
-    """What the page says of a group of experiments: its title, how to read it, and the command that makes it."""
+    """A group of experiments: title, introduction and command of its report."""
 
     title: str
     introduction: str
     command: str
-    lead: str = ""  # before what each experiment says of itself
+    lead: str = ""  # precedes the description of each experiment
 
 
 def collect(experiments, folder, *, seeds, quick):
-    """(experiment, headers, rows) of the experiments that have rows with these settings."""
+    """(experiment, headers, rows) of each experiment with rows for these settings."""
     found = []
     for experiment in experiments:
         wanted = seeds or (experiment.quick_seeds if quick else experiment.seeds)
@@ -59,7 +59,7 @@ def _section(lead, experiment, headers, section):
 
 
 def write_report(study, experiments, folder, *, seeds=None, quick=False):
-    """Write index.html and summary.md from the rows in a folder; returns the page's path and the verdict counts."""
+    """Write index.html and summary.md from the rows in a folder; return the page's path and counts of verdicts."""
     found = collect(experiments, folder, seeds=seeds, quick=quick)
     sections = [(experiment, headers, experiment.show(rows)) for experiment, headers, rows in found]
     counts = Counter(claim.verdict for _, _, section in sections for claim in section.claims)
@@ -92,7 +92,7 @@ def _markdown_table(columns, rows):
 
 
 def summary(study, sections, total, quick):
-    """The report's claims and tables as Markdown."""
+    """Claims and tables of the report as Markdown."""
     names = " ".join(experiment.name for experiment, _, _ in sections)
     command = f"{study.command} {names}" + (" --quick" if quick else "")
     lines = [

@@ -1,6 +1,6 @@
-"""Rows on disk: one file a seed, whole or absent, with the settings and versions that made it.
+"""Rows on disk: one file per seed, with its settings and versions. Files are complete or absent.
 
-A run that was stopped goes on where it was: a seed whose file has the same settings is not repeated.
+A stopped run can be resumed: seeds that have a file with the same settings are not repeated.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-l
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "NPROC": "1",  # the size of jax's pool of threads
+    "NPROC": "1",  # size of jax's thread pool
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 
 
 def versions():
-    """Versions of what the numbers depend on."""
+    """Versions of Python and of the packages that the numbers depend on."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -45,11 +45,11 @@ def _plain(value):
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
-    raise TypeError(f"Expected plain values in a row, got {type(value).__name__}.")
+    raise TypeError(f"Expected plain values in a row, got {type(value).__name__}; convert it to numbers or text.")
 
 
 def rows_path(folder, experiment, seed, config):
-    """Where the rows of one seed lie; other settings than the experiment's own have a folder of their own."""
+    """File for the rows of one seed; settings other than the experiment's own have their own folder."""
     path = pathlib.Path(folder) / "rows" / experiment.name
     if config != experiment.config:
         path /= "with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
@@ -57,24 +57,24 @@ def rows_path(folder, experiment, seed, config):
 
 
 def read_rows(folder, experiment, seed, config):
-    """The header and rows of a finished seed, or None where there are none of these settings."""
+    """Header and rows of a finished seed, or None if there are none with these settings."""
     path = rows_path(folder, experiment, seed, config)
     try:
         header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
     except FileNotFoundError:
         return None
     except ValueError:
-        warnings.warn(f"{path} is no file of rows; the seed is run again.", stacklevel=2)
+        warnings.warn(f"Expected rows in {path}, got a damaged file; the seed is run again.", stacklevel=2)
         return None
     same = header.get("config") == json.loads(json.dumps(config, default=_plain))
     return (header, rows) if same and header.get("rows") == len(rows) else None
 
 
 def run_seed(experiment, seed, config, folder):
-    """Run one seed and write its rows; returns the header."""
+    """Run one seed, write its rows and return the header."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small classes and short budgets are part of the settings here
+        warnings.simplefilter("ignore")  # expected here: small classes and short training
         rows = [{"experiment": experiment.name, "seed": seed, **row} for row in experiment.run(seed, config)]
     header = {
         "experiment": experiment.name,
@@ -90,8 +90,9 @@ def run_seed(experiment, seed, config, folder):
     return header
 
 
-def _attempt(experiment, seed, config, folder):
-    """None, or in one line why a seed failed: one that fails must not take the others with it."""
+def _attempt(task, folder):
+    """Run a task; return None, or one line about its failure, so that the other tasks go on."""
+    experiment, seed, config = task
     try:
         run_seed(experiment, seed, config, folder)
     except Exception as error:
@@ -100,9 +101,9 @@ def _attempt(experiment, seed, config, folder):
 
 
 def run_all(tasks, folder, *, jobs=1, finished=None):
-    """Run (experiment, seed, config) tasks that have no rows yet; returns what failed, in words.
+    """Run the (experiment, seed, config) tasks that have no rows yet; return messages about failures.
 
-    `finished` is called with every task in turn.
+    `finished` is called with every task when it is done.
     """
     failures, waiting = [], []
     for task in tasks:
@@ -122,18 +123,18 @@ def run_all(tasks, folder, *, jobs=1, finished=None):
 def _attempts(tasks, folder, jobs):
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task, _attempt(*task, folder)
+            yield task, _attempt(task, folder)
         return
     with _one_thread_each():
         pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
         try:
-            waiting = {pool.submit(_attempt, *task, folder): task for task in tasks}
+            waiting = {pool.submit(_attempt, task, folder): task for task in tasks}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:
             raise RuntimeError(
-                "Expected the processes of the run to live, got one that was killed, perhaps for want of memory; "
-                "finished seeds are kept: run it again, with fewer --jobs."
+                "Expected all processes to finish, got one that was killed, perhaps for lack of memory; finished seeds "
+                "are kept: run again with fewer --jobs."
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -141,7 +142,7 @@ def _attempts(tasks, folder, jobs):
 
 @contextlib.contextmanager
 def _one_thread_each():
-    """Processes started inside use one thread: two that each want every core are eight times slower than one."""
+    """Limit processes started inside to one thread: two that use every core are eight times slower than one."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:

@@ -1,30 +1,40 @@
-"""`augment-2d` and `multimodal-2d`: true v learned fields, Langevin samples, labelling rules, score features.
+"""`augment-2d` and `multimodal-2d`: true and learned fields, Langevin samples, labelling rules, score features.
 
 Fig:trained_score_functions, Fig:Gaussian_classification_results_* and
 Fig:Gaussian_classification_generic_score_function.
 """
+
+from typing import Any
 
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from scorefield.data.datasets import GAUSSIANS, make_gaussians
-from scorefield.display.displays import COLOURS, BoundaryDisplay, SamplesDisplay, ScoreFieldDisplay
+from scorefield.display.displays import COLOURS, BoundaryDisplay, SamplesDisplay, ScoreFieldDisplay, new_axes
 from scorefield.display.planes import grid_points
 from scorefield.estimators.features import ScoreFeatures
 from scorefield.estimators.labelling import LabellingClassifier
-from scorefield.evaluation.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
+from scorefield.evaluation.remedies import boosting
+from scorefield.evaluation.statistics import paired, seed_means, verdict_between, verdict_positive
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.studies.paper.recover import true_boundary
-from scorefield.studies.paper.settings import VIEW_2D, exact_log_density, exact_score, paper_density, true_classes
+from scorefield.studies.paper.settings import (
+    NAMES_2D,
+    VIEW_2D,
+    exact_log_density,
+    exact_score,
+    panels,
+    paper_density,
+    true_classes,
+)
 
-NAMES = ("$x_1$", "$x_2$")
-SHOWN = 4000  # generated rows that a figure shows; the moments are those of all
+SHOWN = 4000  # generated rows in a figure; moments are those of all rows
 
 
 def bayes_accuracy(X, y):
-    """Accuracy of the exact rule on the same rows: the most that a rule can expect."""
+    """Accuracy of Bayes' rule with the exact densities, the highest that can be expected."""
     first, second = (exact_log_density(truth, X) for truth in true_classes(2))
     return float(np.mean((second > first) == y))
 
@@ -53,13 +63,12 @@ def run_augment(seed, config):
             "covariance_error": float(np.abs(np.cov(drawn.T) - covariance).max()),
         }
         if seed == 0:
-            pseudo = 1 / np.linalg.norm(fitted.grad_log_density(own), axis=1)
             row |= {
                 "points": compact(grid, 4),
                 "learned": compact(fitted.grad_log_density(grid), 4),
                 "true": compact(exact_score(truth, grid), 4),
                 "rows": compact(own, 4),
-                "pseudo": compact(pseudo, 3),
+                "pseudo": compact(pseudo_densities(fitted, own), 3),
                 "drawn": compact(np.random.default_rng(0).permutation(drawn)[:SHOWN], 3),
             }
         rows.append(row)
@@ -67,7 +76,7 @@ def run_augment(seed, config):
 
 
 def _rule_rows(seed, config, train, test, density, n_new):
-    """Accuracy of each labelling rule; the pseudo-density rule uses no rows, so it is not augmented."""
+    """Accuracy of each labelling rule; the pseudo-density rule uses no rows and is not augmented."""
     rules = (("pseudo-density", 0), ("radius", 0), ("k-nearest", 0), ("radius", n_new), ("k-nearest", n_new))
     grid = grid_points([np.linspace(*VIEW_2D, 17)] * 2)
     rows = []
@@ -91,7 +100,7 @@ def _rule_rows(seed, config, train, test, density, n_new):
 def show_augment(rows):
     fields, rules = of_kind(rows, "field"), of_kind(rows, "rule")
     accuracy = seed_means(rules, "accuracy", augmented=True)
-    bayes = estimate(by_seed(rules, "bayes", rule="k-nearest", augmented=True).values())
+    bayes = seed_means(rules, "bayes", rule="k-nearest", augmented=True)
     votes = {"rule": "k-nearest"}
     gain = paired(rules, "accuracy", {**votes, "augmented": True}, {**votes, "augmented": False})
     claims = [
@@ -127,14 +136,14 @@ def _augment_tables(fields, rules, bayes):
         ("covariance_error", "error of the generated rows' covariance"),
     )
     errors = [
-        [f"{name}, class {label}", estimate(by_seed(fields, metric, label=label).values())]
+        [f"{name}, class {label}", seed_means(fields, metric, label=label)]
         for metric, name in measures
         for label in (0, 1)
     ]
     votes = []
     for rule, more in dict.fromkeys((row["rule"], row["augmented"]) for row in rules):
-        values = by_seed(rules, "accuracy", rule=rule, augmented=more).values()
-        votes.append([rule, "augmented" if more else "original", estimate(values)])
+        accuracy = seed_means(rules, "accuracy", rule=rule, augmented=more)
+        votes.append([rule, "augmented" if more else "original", accuracy])
     votes.append(["Bayes' rule", "exact densities", bayes])
     caption = (
         "Accuracy of the labelling rules on 4,000 fresh rows. The pseudo-density rule uses fields alone, so "
@@ -152,8 +161,8 @@ def _draw_fields(fields):
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
     for row in of_kind(fields, "field", seed=0):
         ax = axes[row["label"]]
-        true = ScoreFieldDisplay(row["points"], row["true"], NAMES).plot(ax, color="0.6")
-        learned = ScoreFieldDisplay(row["points"], row["learned"], NAMES)
+        true = ScoreFieldDisplay(row["points"], row["true"], NAMES_2D).plot(ax, color="0.6")
+        learned = ScoreFieldDisplay(row["points"], row["learned"], NAMES_2D)
         learned.plot(ax, color=COLOURS[row["label"]], longest=true.longest())
         ax.scatter(*np.transpose(row["rows"]), s=4, color="black", alpha=0.3)
         ax.set(title=f"class {row['label']}", aspect="equal")
@@ -165,43 +174,42 @@ def _draw_samples(fields):
 
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
     for row in of_kind(fields, "field", seed=0):
-        colour, sizes = COLOURS[row["label"]], np.array(row["pseudo"])
-        axes[0].scatter(
-            *np.transpose(row["rows"]),
-            s=np.clip(60 * sizes / np.quantile(sizes, 0.95), 1, 90),
-            color=colour,
-            alpha=0.5,
-            linewidths=0,
-        )
-        SamplesDisplay(row["rows"], row["drawn"], NAMES).plot(axes[1], color=colour, size=3, legend=row["label"] == 0)
-    axes[0].set(xlabel=NAMES[0], ylabel=NAMES[1])
+        colour = COLOURS[row["label"]]
+        _draw_pseudo_densities(axes[0], row, colour)
+        display = SamplesDisplay(row["rows"], row["drawn"], NAMES_2D)
+        display.plot(axes[1], color=colour, size=3, legend=row["label"] == 0)
     true_boundary(axes[1])
     return figure
 
 
-def _draw_rules(rules):
-    import matplotlib.pyplot as plt
+def pseudo_densities(field, X):
+    """The paper's substitute for a density, 1 / |s(x)|."""
+    return 1 / np.linalg.norm(field.grad_log_density(X), axis=1)
 
+
+def _draw_pseudo_densities(ax, row, colour):
+    sizes = np.array(row["pseudo"])
+    area = np.clip(60 * sizes / np.quantile(sizes, 0.95), 1, 90)
+    new_axes(ax, NAMES_2D).scatter(*np.transpose(row["rows"]), s=area, color=colour, alpha=0.5, linewidths=0)
+
+
+def _draw_rules(rules):
     shown = of_kind(rules, "rule", seed=0)
-    figure, axes = plt.subplots(2, 3, figsize=(11, 7.2), layout="constrained", sharex=True, sharey=True)
-    for ax in axes.flat[len(shown) :]:
-        ax.set_visible(False)
-    for ax, row in zip(axes.flat, shown, strict=False):
-        BoundaryDisplay(np.zeros((0, 2)), row["points"], row["proba"], NAMES).plot(ax)
+    figure, axes = panels(len(shown), 3, height=3.6, sharex=True, sharey=True)
+    for ax, row in zip(axes, shown, strict=True):
+        BoundaryDisplay(np.zeros((0, 2)), row["points"], row["proba"], NAMES_2D).plot(ax)
         true_boundary(ax)
         ax.set(title=f"{row['rule']}, {'augmented' if row['augmented'] else 'original'} rows", aspect="equal")
     return figure
 
 
 def run_multimodal(seed, config):
-    from xgboost import XGBClassifier
-
     X, y = make_gaussians(config["n"], 2, random_state=seed)
     fresh, labels = make_gaussians(2000, 2, random_state=seed + 10_000)
     grid = grid_points([np.linspace(*VIEW_2D, 17)] * 2)
     features = ScoreFeatures(paper_density(config["hidden"], seed))
     learners = {
-        "XGB": XGBClassifier(random_state=seed, n_jobs=1),
+        "XGB": boosting(seed),
         "NN": MLPClassifier((32, 64, 32), max_iter=500, random_state=seed),
     }
     rows = []
@@ -209,7 +217,7 @@ def run_multimodal(seed, config):
         for on in ("scores", "columns"):
             model = make_pipeline(features, learner) if on == "scores" else learner
             model.fit(X, y)
-            row = {
+            row: dict[str, Any] = {
                 "kind": "learner",
                 "learner": name,
                 "features": on,
@@ -220,14 +228,13 @@ def run_multimodal(seed, config):
             rows.append(row)
     if seed == 0:
         field = features.fit(X).densities_[0]
-        pseudo = 1 / np.linalg.norm(field.grad_log_density(X), axis=1)
         rows.append(
             {
                 "kind": "field",
                 "points": compact(grid, 4),
                 "learned": compact(field.grad_log_density(grid), 4),
                 "rows": compact(X, 4),
-                "pseudo": compact(pseudo, 3),
+                "pseudo": compact(pseudo_densities(field, X), 3),
             }
         )
     return rows
@@ -238,7 +245,7 @@ def show_multimodal(rows):
     table = []
     for name in ("XGB", "NN"):
         for on in ("scores", "columns"):
-            values = estimate(by_seed(learners, "accuracy", learner=name, features=on).values())
+            values = seed_means(learners, "accuracy", learner=name, features=on)
             table.append([name, "score features" if on == "scores" else "the columns themselves", values])
     claims = []
     for name in ("XGB", "NN"):
@@ -274,16 +281,8 @@ def _draw_multimodal(rows):
 
     (row,) = of_kind(rows, "field")
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
-    ScoreFieldDisplay(row["points"], row["learned"], NAMES).plot(axes[0])
-    sizes = np.array(row["pseudo"])
-    axes[1].scatter(
-        *np.transpose(row["rows"]),
-        s=np.clip(60 * sizes / np.quantile(sizes, 0.95), 1, 90),
-        alpha=0.5,
-        color=COLOURS[0],
-        linewidths=0,
-    )
-    axes[1].set(xlabel=NAMES[0], ylabel=NAMES[1])
+    ScoreFieldDisplay(row["points"], row["learned"], NAMES_2D).plot(axes[0])
+    _draw_pseudo_densities(axes[1], row, COLOURS[0])
     return figure
 
 
@@ -293,7 +292,7 @@ def _draw_learners(learners):
     shown = [row for row in of_kind(learners, "learner", seed=0) if "points" in row]
     figure, axes = plt.subplots(1, len(shown), figsize=(9.5, 4.6), layout="constrained")
     for ax, row in zip(axes, shown, strict=True):
-        BoundaryDisplay(np.zeros((0, 2)), row["points"], row["proba"], NAMES).plot(ax)
+        BoundaryDisplay(np.zeros((0, 2)), row["points"], row["proba"], NAMES_2D).plot(ax)
         true_boundary(ax)
         ax.set(title=f"{row['learner']} on score features", aspect="equal")
     return figure

@@ -1,40 +1,34 @@
-"""Tables, paired differences and claims of experiments that compare arms over seeds."""
+"""Tables, figures and claims for experiments that compare arms over seeds."""
 
 import numpy as np
 
-from scorefield.evaluation.statistics import by_seed, estimate, paired, verdict_positive
+from scorefield.display.displays import SamplesDisplay
+from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
+from scorefield.evaluation.statistics import paired, seed_means, verdict_positive
 from scorefield.studies.engine.experiment import Claim, Figure, Table, of_kind
+from scorefield.studies.paper.settings import panels
 
-METRICS = {
-    "recall": "recall",
-    "precision": "precision",
-    "f1": "F1",
-    "errors": "errors",
-    "average_precision": "average precision",
-    "roc_auc": "ROC AUC",
-    "brier": "Brier",
-}
-LOWER_IS_BETTER = {"errors", "brier"}
+MEASURES = ("recall", "precision", "f1", "errors", "average_precision", "roc_auc", "brier")
 
 
 def arms_of(rows, **match):
-    """The arms in the order in which they were run."""
+    """Arms in the order in which they were run."""
     return list(dict.fromkeys(row["arm"] for row in of_kind(rows, "arm", **match)))
 
 
 def scores_table(rows, caption, paper=None, **match):
-    """Every arm with its metrics, and the paper's recall, precision and F1 where it has the arm."""
+    """Measures of every arm, and the paper's recall, precision and F1 if it has the arm."""
     paper, arms = paper or {}, of_kind(rows, "arm", **match)
     table = []
     for arm in arms_of(rows, **match):
         printed = " / ".join(f"{value:.2f}" for value in paper[arm]) if arm in paper else ""
-        cells = [estimate(by_seed(arms, metric, arm=arm).values()) for metric in METRICS]
+        cells = [seed_means(arms, metric, arm=arm) for metric in MEASURES]
         table.append([arm, printed, *cells])
-    return Table(caption, ["arm", "paper: recall / precision / F1", *METRICS.values()], table)
+    return Table(caption, ["arm", "paper: recall / precision / F1", *(NAMES[metric] for metric in MEASURES)], table)
 
 
 def differences_table(rows, caption, arms, references, metrics=("recall", "f1", "average_precision", "brier"), **match):
-    """Paired differences of arms from references, seed by seed; a star marks an interval without zero."""
+    """Differences between arms and references, paired by seed; a star marks intervals without zero."""
     selected, table = of_kind(rows, "arm", **match), []
     for arm in arms:
         for reference in references:
@@ -44,11 +38,11 @@ def differences_table(rows, caption, arms, references, metrics=("recall", "f1", 
                 star = " *" if gap.n > 1 and not gap.low <= 0 <= gap.high else ""
                 cells.append(gap.text("+") + star)
             table.append([f"{arm} less {reference}", *cells])
-    return Table(caption, ["difference", *(METRICS[m] for m in metrics)], table)
+    return Table(caption, ["difference", *(NAMES[m] for m in metrics)], table)
 
 
 def superiority_claim(rows, text, metric, arm, reference, **match):
-    """The claim that one arm beats another in a metric, seed by seed."""
+    """Claim that one arm beats another in a metric, paired by seed."""
     selected = of_kind(rows, "arm", **match)
     first, second = {"arm": arm}, {"arm": reference}
     gap = (
@@ -56,23 +50,18 @@ def superiority_claim(rows, text, metric, arm, reference, **match):
         if metric in LOWER_IS_BETTER
         else paired(selected, metric, first, second)
     )
-    return Claim(text, verdict_positive(gap), f"paired gain in {METRICS[metric]}: {gap}")
+    return Claim(text, verdict_positive(gap), f"paired gain in {NAMES[metric]}: {gap}")
 
 
 def confusion_figure(rows, caption, **match):
-    """Mean confusion matrices of all arms."""
+    """Figure of the mean confusion matrices of all arms."""
 
     def draw():
-        import matplotlib.pyplot as plt
         from sklearn.metrics import ConfusionMatrixDisplay
 
         arms = arms_of(rows, **match)
-        n_columns = 4
-        n_rows = -(-len(arms) // n_columns)
-        figure, axes = plt.subplots(n_rows, n_columns, figsize=(11, 2.5 * n_rows), layout="constrained", squeeze=False)
-        for ax in axes.flat[len(arms) :]:
-            ax.set_visible(False)
-        for ax, arm in zip(axes.flat, arms, strict=False):
+        figure, axes = panels(len(arms), 4, height=2.5)
+        for ax, arm in zip(axes, arms, strict=True):
             own = of_kind(rows, "arm", arm=arm, **match)
             matrix = np.mean([[[r["tn"], r["fp"]], [r["fn"], r["tp"]]] for r in own], axis=0)
             shares = matrix / matrix.sum(axis=1, keepdims=True)
@@ -90,25 +79,20 @@ def confusion_figure(rows, caption, **match):
 
 
 def samples_figure(rows, caption):
-    """Original and generated positives on the first two columns, one panel a sampler."""
-    from scorefield.display.displays import SamplesDisplay
+    """Figure of original and generated positives in the first two columns, one panel per sampler."""
 
     def draw():
-        import matplotlib.pyplot as plt
-
         (table,) = of_kind(rows, "table", seed=0)
-        panels = of_kind(rows, "generated", seed=0)
-        figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained", sharex=True, sharey=True)
-        for ax in axes.flat[len(panels) :]:
-            ax.set_visible(False)
+        generated = of_kind(rows, "generated", seed=0)
+        figure, axes = panels(len(generated), 3, height=3.5, sharex=True, sharey=True)
         low, high = np.quantile(table["positives"], [0.01, 0.99], axis=0)
-        for i, (ax, row) in enumerate(zip(axes.flat, panels, strict=False)):
+        for i, (ax, row) in enumerate(zip(axes, generated, strict=True)):
             ax.scatter(*np.transpose(table["negatives"]), s=3, color="0.8", label="negatives")
             display = SamplesDisplay(table["positives"], row["rows"], table["names"])
             display.plot(ax, size=8, legend=i == 0)
             ax.set_title(row["arm"])
         margin = 0.6 * (high - low)
-        axes[0, 0].set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
+        axes[0].set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
         return figure
 
     return Figure("samples", caption, draw)

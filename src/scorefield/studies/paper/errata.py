@@ -1,4 +1,4 @@
-"""`errata`: where the paper is wrong or silent, each with a check that shows it."""
+"""`errata`: errors and gaps of the paper, each with a check that shows it."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from scorefield.training.losses import Exact, mean_loss
 
 
 def squared_curvature(seed, config):
-    """On N(0, 1) with s(x) = -a x, by integrals: where each integrand is least."""
+    """Minimisers of both objectives for N(0, 1) and s(x) = -a x, in closed form."""
     a = np.linspace(0, 2, 201)
     right, printed = 0.5 * a**2 - a, 0.5 * a**2 + a**2
     return (

@@ -11,9 +11,9 @@ from scorefield.display.planes import grid_points
 from scorefield.evaluation.statistics import FAILS, HOLDS
 from scorefield.inference.line_integrals import path_gap
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, compact, of_kind
-from scorefield.studies.paper.settings import exact_log_density, exact_score, true_classes
+from scorefield.studies.paper.settings import NAMES_2D, exact_log_density, exact_score, true_classes
 
-ROUNDING = 1e-4  # single precision at log densities of tens
+ROUNDING = 1e-4  # of single precision for log densities of size ten
 
 
 def run_1d(seed, config):
@@ -98,8 +98,8 @@ def show_2d(rows):
         import matplotlib.pyplot as plt
 
         figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
-        DensityDisplay([row["axis"]] * 2, row["density"], ("$x_1$", "$x_2$")).plot(ax, filled=True)
-        ScoreFieldDisplay(row["points"], row["vectors"], ("$x_1$", "$x_2$")).plot(ax, color="white")
+        DensityDisplay([row["axis"]] * 2, row["density"], NAMES_2D).plot(ax, filled=True)
+        ScoreFieldDisplay(row["points"], row["vectors"], NAMES_2D).plot(ax, color="white")
         ax.set_aspect("equal")
         return figure
 

@@ -1,6 +1,6 @@
 """`generative-10d` and `generative-fraud`: Bayes' rule on recovered densities.
 
-Tab:synthesized_imbalanced_generative and Tab:fraud_detection_generative; the paper's settings beside our defaults.
+Tab:synthesized_imbalanced_generative and Tab:fraud_detection_generative, with the paper's settings and our defaults.
 """
 
 import numpy as np
@@ -12,10 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
-from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
+from scorefield.evaluation.metrics import NAMES, scores
+from scorefield.evaluation.remedies import boosting
+from scorefield.evaluation.statistics import estimate, seed_means, verdict_between
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, Table, of_kind
 from scorefield.studies.paper.comparison import (
-    METRICS,
     arms_of,
     confusion_figure,
     differences_table,
@@ -23,7 +24,7 @@ from scorefield.studies.paper.comparison import (
     superiority_claim,
 )
 from scorefield.studies.paper.imbalanced import split_10d, split_fraud
-from scorefield.studies.paper.settings import classification_scores, paper_density
+from scorefield.studies.paper.settings import paper_density
 
 OURS, SEPARATE, LABEL_FREE = "ScoreClassifier", "ScoreDensity per class", "ScoreClassifier, label-free"
 PAPER_10D = {"paper, rate .01": (0.50, 0.44, 0.47), "paper, rate .05": (0.52, 0.39, 0.44)}
@@ -41,7 +42,7 @@ PAPER_ANCHORS_10D, PAPER_ANCHORS_FRAUD = (0.9e-4, 1.2e-4), (7.0e-6, 5.0e-8)
 
 
 def paper_classifier(rates, config, seed, **options):
-    """One field a class with its own learning rate and batch size, and the paper's priors: the class frequencies."""
+    """One field per class, with its own learning rate and batch size; priors are the class frequencies."""
     densities = {
         label: paper_density(config["hidden"], seed, learning_rate=rate, batch_size=batch, **options)
         for label, (rate, batch) in enumerate(zip(rates, config["batches"], strict=True))
@@ -50,7 +51,7 @@ def paper_classifier(rates, config, seed, **options):
 
 
 def our_classifiers(config, seed):
-    """Our defaults; a quick run trains fewer steps."""
+    """Our classifiers with default settings; a quick run trains fewer steps."""
     steps = config["our_steps"]
     return {
         OURS: ScoreClassifier(random_state=seed, **({} if steps is None else {"max_steps": steps})),
@@ -62,12 +63,12 @@ def our_classifiers(config, seed):
 
 
 def peers():
-    """Generative classifiers of scikit-learn that could refute ours."""
+    """Generative classifiers of scikit-learn."""
     return {"GaussianNB": GaussianNB(), "QDA": QuadraticDiscriminantAnalysis()}
 
 
 def evaluate(arms, split):
-    """One row an arm, with the density at each class mean where the arm has an anchor of its own."""
+    """One row per arm; the paper's arms also have the densities at the class means."""
     X, X_test, y, y_test = split
     rows = []
     for arm, model in arms.items():
@@ -77,7 +78,7 @@ def evaluate(arms, split):
             "kind": "arm",
             "arm": arm,
             "learner": arm,
-            **classification_scores(y_test, probability, model.predict(X_test)),
+            **scores(y_test, probability, model.predict(X_test)),
         }
         last = model[-1] if hasattr(model, "steps") else model
         if arm.startswith("paper"):
@@ -97,33 +98,31 @@ def run_10d(seed, config):
 
 
 def run_fraud(seed, config):
-    from xgboost import XGBClassifier
-
     arms = {}
     for anchor in ("gaussian", "counting"):
         for name, rates in RATES_FRAUD.items():
             model = paper_classifier(rates, config, seed, anchor=anchor)
             arms[f"paper {name}, {anchor}"] = make_pipeline(StandardScaler(), model)
     arms |= our_classifiers(config, seed)
-    arms |= peers() | {"XGB (bar)": XGBClassifier(n_estimators=100, random_state=seed, n_jobs=1)}
+    arms |= peers() | {"XGB (bar)": boosting(seed, n_estimators=100)}
     return evaluate(arms, split_fraud(seed))
 
 
 def _claims(rows, paper, paper_arms, bar):
     claims = []
     for arm in paper_arms:
-        value, printed = estimate(by_seed(of_kind(rows, "arm"), "f1", arm=arm).values()), paper[arm][2]
+        value, printed = seed_means(of_kind(rows, "arm"), "f1", arm=arm), paper[arm][2]
         text = f"F1 of '{arm}' is within .1 of the paper's {printed:.2f}."
         claims.append(Claim(text, verdict_between(value, printed - 0.1, printed + 0.1), f"F1 {value}"))
         for metric in ("f1", "average_precision"):
-            text = f"Our default is better in {METRICS[metric]} than '{arm}' (ours, not the paper's)."
+            text = f"Our default is better in {NAMES[metric]} than '{arm}' (ours, not the paper's)."
             claims.append(superiority_claim(rows, text, metric, OURS, arm))
     text = f"Our default is better in average precision than {bar} (ours, not the paper's)."
     return [*claims, superiority_claim(rows, text, "average_precision", OURS, bar)]
 
 
 def _anchor_table(rows, anchors, arm):
-    """Densities at the class means under an arm's anchor, and its path gaps."""
+    """Densities at the class means and path gaps of an arm."""
     selected, table = of_kind(rows, "arm", arm=arm), []
     for label in (0, 1):
         values = np.exp([row["anchors"][label] for row in selected])

@@ -1,6 +1,6 @@
-"""`imbalanced-10d` and `fraud`: over-samplers before ordinary classifiers.
+"""`imbalanced-10d` and `fraud`: over-samplers with ordinary classifiers.
 
-Tab:synthesized_imbalanced_discriminative and Tab:fraud_detection, with the arms that the paper lacks.
+Tab:synthesized_imbalanced_discriminative and Tab:fraud_detection, with further arms.
 """
 
 import numpy as np
@@ -14,27 +14,28 @@ from sklearn.neural_network import MLPClassifier
 from scorefield.data.datasets import fetch_creditcard, make_imbalanced_10d
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.prior_correction import PriorCorrectedClassifier
-from scorefield.evaluation.statistics import by_seed, estimate, verdict_between
+from scorefield.evaluation.metrics import NAMES, scores
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting, weighted
+from scorefield.evaluation.statistics import seed_means, verdict_between
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.engine.experiment import Claim, Experiment, Section, compact, of_kind
 from scorefield.studies.paper.comparison import (
-    METRICS,
     confusion_figure,
     differences_table,
     samples_figure,
     scores_table,
     superiority_claim,
 )
-from scorefield.studies.paper.settings import classification_scores, paper_density
+from scorefield.studies.paper.settings import paper_density
 
 TEST_ROWS_10D = 741
 TEST_COUNTS_FRAUD = (72_352, 123)
-SWAPPED = 18  # training labels swapped in each class of the fraud data
-SHOWN = 500  # rows that a figure shows
+SWAPPED = 18  # swapped training labels per class of the fraud data
+SHOWN = 500  # rows in a figure
 CASES_10D = {"score case 1": (0.01, 10, 0.2), "score case 2": (0.01, 20, 0.9), "score case 3": (0.0005, 40, 0.9)}
 CASES_FRAUD = {"score case 1": (1e-4, 300, 0.1), "score case 2": (0.01, 100, 0.3), "score case 3": (0.05, 10, 0.1)}
 BASELINES = ("SMOTE", "ADASYN", "noise .3", "noise 1")
-OTHERS = ("class weights", "tuned threshold", "random", *BASELINES)
+OTHERS = (WEIGHTS, THRESHOLD, "random", *BASELINES)
 PAPER_10D = {
     "RF": {
         "nothing": (0.17, 0.54, 0.25),
@@ -64,7 +65,7 @@ PAPER_FRAUD = {
 
 
 def samplers(strategy, cases, hidden, seed):
-    """Every over-sampler by name; the score cases share one field, the last is our default."""
+    """Over-samplers by name; the score cases use the same field settings, and the last one is our default."""
     field = paper_density(hidden, seed)
     found = {
         "random": RandomOverSampler(sampling_strategy=strategy, random_state=seed),
@@ -75,28 +76,29 @@ def samplers(strategy, cases, hidden, seed):
     }
     for name, case in cases.items():
         found[name] = ScoreOverSampler(strategy, field, Langevin(*case), random_state=seed, selectivity=1.0)
-    # Like the paper's cases it keeps every row that it draws: what choosing adds is the benchmark's question.
+    # Keeps every row that it draws, like the paper's cases; the benchmark studies selection.
     found["ScoreOverSampler"] = ScoreOverSampler(strategy, random_state=seed, selectivity=1.0)
     return found
 
 
 def _arm_row(arm, learner, model, X_test, y_test, **extra):
     probability = model.predict_proba(X_test)[:, 1]
-    scores = classification_scores(y_test, probability, model.predict(X_test))
-    return {"kind": "arm", "arm": arm, "learner": learner, **scores, **extra}
+    found = scores(y_test, probability, model.predict(X_test))
+    return {"kind": "arm", "arm": arm, "learner": learner, **found, **extra}
 
 
-def compare(split, learners, over_samplers, seed, *, weighted=()):
-    """Rows of all arms for each learner; the test part is used once, by each fitted model."""
+def compare(split, learners, over_samplers, seed):
+    """Rows of all arms for each learner; fitted models use the test part only once."""
     X, X_test, y, y_test = split
     inner = StratifiedKFold(5, shuffle=True, random_state=seed)
     rows = []
     for name, learner in learners.items():
-        rows.append(_arm_row("nothing", name, clone(learner).fit(X, y), X_test, y_test))
-        if name in weighted:
-            rows.append(_arm_row("class weights", name, weighted[name].fit(X, y), X_test, y_test))
+        rows.append(_arm_row(NOTHING, name, clone(learner).fit(X, y), X_test, y_test))
+        heavier = weighted(learner, y)
+        if heavier is not None:
+            rows.append(_arm_row(WEIGHTS, name, heavier.fit(X, y), X_test, y_test))
         tuned = TunedThresholdClassifierCV(clone(learner), scoring="f1", cv=inner).fit(X, y)
-        rows.append(_arm_row("tuned threshold", name, tuned, X_test, y_test, threshold=float(tuned.best_threshold_)))
+        rows.append(_arm_row(THRESHOLD, name, tuned, X_test, y_test, threshold=float(tuned.best_threshold_)))
     for arm, sampler in over_samplers.items():
         X_more, y_more = sampler.fit_resample(X, y)
         for name, learner in learners.items():
@@ -121,24 +123,21 @@ def compare(split, learners, over_samplers, seed, *, weighted=()):
 
 def _baselines_table(rows, **match):
     caption = "Paired differences of the baselines from doing nothing (* interval without zero)."
-    return differences_table(rows, caption, OTHERS, ("nothing",), **match)
+    return differences_table(rows, caption, OTHERS, (NOTHING,), **match)
 
 
 def split_10d(seed):
-    """Stratified, with as many test rows as the paper's tables count."""
+    """Stratified split with as many test rows as in the paper's tables."""
     X, y = make_imbalanced_10d(seed)
     return train_test_split(X, y, test_size=TEST_ROWS_10D, stratify=y, random_state=seed)
 
 
 def run_10d(seed, config):
-    def forest(**options):
-        return RandomForestClassifier(random_state=seed, n_jobs=1, **options)
-
-    learners = {"RF": forest()}
+    learners = {"RF": RandomForestClassifier(random_state=seed, n_jobs=1)}
     if config["network"]:
         learners["NN"] = MLPClassifier((32, 64, 128, 64, 32), max_iter=config["network_epochs"], random_state=seed)
     over_samplers = samplers("auto", CASES_10D, config["hidden"], seed)
-    return compare(split_10d(seed), learners, over_samplers, seed, weighted={"RF": forest(class_weight="balanced")})
+    return compare(split_10d(seed), learners, over_samplers, seed)
 
 
 def show_10d(rows):
@@ -149,7 +148,7 @@ def show_10d(rows):
             tables.append(scores_table(rows, caption, PAPER_10D[learner], learner=learner))
             caption = f"Paired differences with a {name} (* interval without zero)."
             arms = [*CASES_10D, "ScoreOverSampler"]
-            tables.append(differences_table(rows, caption, arms, ("nothing", *BASELINES), learner=learner))
+            tables.append(differences_table(rows, caption, arms, (NOTHING, *BASELINES), learner=learner))
     tables.append(_baselines_table(rows, learner="RF"))
     caption = "Mean confusion matrices with a forest; shade is the share of the true class."
     figures = [
@@ -161,17 +160,17 @@ def show_10d(rows):
 
 def _claims_10d(rows):
     claims, selected = [], of_kind(rows, "arm", learner="RF")
-    for arm, low, high in (("nothing", 0.1, 0.35), ("SMOTE", 0.3, 0.5)):
-        value = estimate(by_seed(selected, "f1", arm=arm).values())
+    for arm, low, high in ((NOTHING, 0.1, 0.35), ("SMOTE", 0.3, 0.5)):
+        value = seed_means(selected, "f1", arm=arm)
         text = f"The simulation is in the paper's regime: forest F1 with {arm} between {low} and {high}."
         claims.append(Claim(text, verdict_between(value, low, high), f"F1 {value}"))
     for arm in CASES_10D:
         for metric in ("recall", "f1"):
             for reference in BASELINES:
                 own = "" if reference in ("SMOTE", "ADASYN") else " (a baseline that the paper lacks)"
-                text = f"{arm} has a higher {METRICS[metric]} than {reference} with a forest{own}."
+                text = f"{arm} has a higher {NAMES[metric]} than {reference} with a forest{own}."
                 claims.append(superiority_claim(rows, text, metric, arm, reference, learner="RF"))
-    for reference, name in (("SMOTE", "SMOTE"), ("nothing", "doing nothing")):
+    for reference, name in (("SMOTE", "SMOTE"), (NOTHING, "doing nothing")):
         text = f"ScoreOverSampler has a higher average precision than {name} with a forest (ours, not the paper's)."
         arms = ("ScoreOverSampler", reference)
         claims.append(superiority_claim(rows, text, "average_precision", *arms, learner="RF"))
@@ -179,7 +178,7 @@ def _claims_10d(rows):
 
 
 def split_fraud(seed):
-    """V1 to V10 with the paper's counts; 18 labels of each class swapped in the training part alone."""
+    """V1 to V10 with the paper's counts; 18 labels per class are swapped, in the training part only."""
     bunch = fetch_creditcard()
     first = bunch.feature_names.index("V1")
     rng = np.random.default_rng(seed)
@@ -199,24 +198,16 @@ def split_fraud(seed):
 
 
 def run_fraud(seed, config):
-    from xgboost import XGBClassifier
-
-    split = split_fraud(seed)
-    y = split[2]
-
-    def booster(**options):
-        return XGBClassifier(n_estimators=config["n_trees"], random_state=seed, n_jobs=1, **options)
-
-    # ADASYN's density estimate decides how many rows it adds, so its count is near 3,690, not equal to it.
+    learners = {"XGB": boosting(seed, n_estimators=config["n_trees"])}
+    # ADASYN chooses the number of rows by itself: near 3,690, but not exactly.
     over_samplers = samplers({1: config["positives"]}, CASES_FRAUD, config["hidden"], seed)
-    weighted = {"XGB": booster(scale_pos_weight=float(np.sum(y == 0) / np.sum(y == 1)))}
-    return compare(split, {"XGB": booster()}, over_samplers, seed, weighted=weighted)
+    return compare(split_fraud(seed), learners, over_samplers, seed)
 
 
 def show_fraud(rows):
     claims = []
-    for arm in ("nothing", "SMOTE", "ADASYN", *CASES_FRAUD):
-        value = estimate(by_seed(of_kind(rows, "arm"), "f1", arm=arm).values())
+    for arm in (NOTHING, "SMOTE", "ADASYN", *CASES_FRAUD):
+        value = seed_means(of_kind(rows, "arm"), "f1", arm=arm)
         claims.append(
             Claim(
                 f"F1 of XGB with {arm} is near Table 4 (.70 to .82; paper {PAPER_FRAUD[arm][2]:.2f}).",
@@ -225,7 +216,7 @@ def show_fraud(rows):
             )
         )
     for arm in CASES_FRAUD:
-        for reference in ("nothing", "SMOTE", "ADASYN", "noise .3", "noise 1"):
+        for reference in (NOTHING, "SMOTE", "ADASYN", "noise .3", "noise 1"):
             claims.append(
                 superiority_claim(rows, f"{arm} has a higher F1 than {reference} with XGB.", "f1", arm, reference)
             )
@@ -236,7 +227,7 @@ def show_fraud(rows):
             rows,
             "Paired differences (* interval without zero).",
             [*CASES_FRAUD, "ScoreOverSampler"],
-            ("nothing", *BASELINES),
+            (NOTHING, *BASELINES),
             ("recall", "precision", "f1", "errors", "average_precision", "brier"),
         ),
         _baselines_table(rows),

@@ -11,12 +11,12 @@ from scorefield.display.planes import grid_points
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.posterior import find_boundary
-from scorefield.evaluation.statistics import FAILS, HOLDS, by_seed, estimate, seed_means, verdict_between
+from scorefield.evaluation.statistics import FAILS, HOLDS, estimate, seed_means, verdict_between
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
-from scorefield.studies.paper.recover import true_boundary
+from scorefield.studies.paper.recover import boundary_row, draw_classes
 from scorefield.studies.paper.settings import VIEW_2D, divergence, exact_log_density, true_classes
 
-PAPER_1D = (((-0.99, -2.0)), ((-0.99, 2.0)))
+PAPER_1D = ((-0.99, -2.0), (-0.99, 2.0))
 PAPER_BOUNDARY = 0.017
 Z_95 = 1.96
 
@@ -29,17 +29,17 @@ def _fit(seed, config, n_features):
 
 
 def _coefficients(density, d):
-    """A and b of s(x) = A x + b, read off the field at zero and at the unit vectors."""
+    """A and b of s(x) = A x + b, from the field at zero and at the unit vectors."""
     b, *columns = density.grad_log_density(np.vstack([np.zeros(d), np.eye(d)]))
     return np.array(columns).T - b[:, None], b
 
 
 def _theory(mean, covariance, n):
-    """A, b and their standard errors for n rows: the delta method for the inverse covariance and its product."""
+    """A, b and their standard errors for n rows, by the delta method."""
     precision, mean = np.linalg.inv(covariance), np.asarray(mean)
     error = np.sqrt((precision**2 + np.outer(np.diag(precision), np.diag(precision))) / n)
     b = precision @ mean
-    spread = np.diag(precision) * (1 + mean @ b) + b**2  # of the mean, and of the precision
+    spread = np.diag(precision) * (1 + mean @ b) + b**2  # variances from the mean and from the precision
     return -precision, b, error, np.sqrt(spread / n)
 
 
@@ -69,7 +69,7 @@ def run_1d(seed, config):
 def _within_claim(fits):
     z = np.abs([value for row in fits for value in np.ravel(row["z"])])
     share = float(np.mean(z < Z_95))
-    # 95 % are expected inside; below 85 % the errors would be larger than sampling makes them.
+    # 95 % are expected inside; a share below 85 % cannot be due to sampling.
     return Claim(
         "Learned coefficients lie within sampling error of theory.",
         HOLDS if share >= 0.85 else FAILS,
@@ -82,7 +82,7 @@ def show_1d(rows):
     table = []
     for label, (a, b) in enumerate(PAPER_1D):
         for name, paper in (("a", a), ("b", b)):
-            values = estimate(by_seed(fits, name, label=label).values())
+            values = seed_means(fits, name, label=label)
             theory = -1 if name == "a" else (-2, 2)[label]
             table.append([f"{name} of class {label}", paper, theory, values])
     found = estimate([row["x"] for row in boundaries])
@@ -129,7 +129,6 @@ def _draw_1d(rows):
 
 def run_2d(seed, config):
     model = _fit(seed, config, 2)
-    truths = true_classes(2)
     axis = np.linspace(*VIEW_2D, 49)
     rows = []
     for label, density in enumerate(model.densities_):
@@ -142,16 +141,7 @@ def run_2d(seed, config):
             row |= {"axis": compact(axis), "density": compact(density_grid, 3)}
         rows.append(row)
     starts = grid_points([np.linspace(*VIEW_2D, 15)] * 2)
-    found = find_boundary(model, starts)
-    points = found.points[found.converged & ((found.points > -2) & (found.points < 6)).all(axis=1)]
-    ratio = exact_log_density(truths[1], points) - exact_log_density(truths[0], points)
-    boundary = {
-        "kind": "boundary",
-        "log_ratio": float(np.abs(ratio).mean()),
-        "n": len(points),
-        "converged": float(found.converged.mean()),
-    }
-    return [*rows, boundary | ({"points": compact(points, 4)} if seed == 0 else {})]
+    return [*rows, boundary_row(find_boundary(model, starts), seed)]
 
 
 def show_2d(rows):
@@ -187,13 +177,7 @@ def _draw_2d(rows):
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(5.2, 4.8), layout="constrained")
-    for row in of_kind(rows, "fit", seed=0):
-        display = DensityDisplay([row["axis"]] * 2, row["density"], ("$x_1$", "$x_2$"))
-        display.plot(ax, color=COLOURS[row["label"]], levels=[0.002, 0.01, 0.04, 0.1, 0.15])
-    true_boundary(ax)
-    (boundary,) = of_kind(rows, "boundary", seed=0)
-    ax.scatter(*np.transpose(boundary["points"]), s=14, marker="x", color="black")
-    ax.set(xlim=VIEW_2D, ylim=VIEW_2D, aspect="equal")
+    draw_classes(ax, of_kind(rows, "fit", seed=0), *of_kind(rows, "boundary", seed=0))
     return figure
 
 

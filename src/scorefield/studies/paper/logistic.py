@@ -12,7 +12,7 @@ from scorefield.display.planes import grid_points
 from scorefield.estimators.posterior import find_boundary, posterior_gradient, posterior_score
 from scorefield.evaluation.statistics import FAILS, HOLDS, estimate, verdict_between
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
-from scorefield.studies.paper.settings import VIEW_2D
+from scorefield.studies.paper.settings import NAMES_2D, VIEW_2D
 
 PAPER_1D, PAPER_2D = (-0.1, 3.5), (-6.17, 1.73, 2.0)
 PAPER_BOUNDARY = 0.03
@@ -25,7 +25,7 @@ def _fit(seed, config, n_features):
 
 
 def _formula_error(model, X):
-    """Largest difference of the fields from App. A: (1 - p) theta and p (1 - p) theta for the second class."""
+    """Largest difference from the fields of App. A, (1 - p) theta and p (1 - p) theta for the second class."""
     proba, theta = model.predict_proba(X)[:, 1:], model.coef_
     return float(
         max(
@@ -145,8 +145,8 @@ def _draw_2d(fits):
     row = next(r for r in fits if "axis" in r)
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
     for ax, what in zip(axes, ("score", "gradient"), strict=True):
-        DensityDisplay([row["axis"]] * 2, row["proba"], ("$x_1$", "$x_2$")).plot(ax, filled=True, alpha=0.6)
-        ScoreFieldDisplay(row["points"], row[what], ("$x_1$", "$x_2$")).plot(ax, color="black")
+        DensityDisplay([row["axis"]] * 2, row["proba"], NAMES_2D).plot(ax, filled=True, alpha=0.6)
+        ScoreFieldDisplay(row["points"], row[what], NAMES_2D).plot(ax, color="black")
         ax.set(title=f"{what} over p(y=1 | x)", aspect="equal")
     return figure
 

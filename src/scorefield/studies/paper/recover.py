@@ -12,10 +12,17 @@ from scorefield.display.planes import grid_points
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.posterior import find_boundary
-from scorefield.evaluation.statistics import by_seed, estimate, paired, seed_means, verdict_between, verdict_positive
+from scorefield.evaluation.statistics import by_seed, paired, seed_means, verdict_between, verdict_positive
 from scorefield.inference.line_integrals import line_integral, path_gap
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
-from scorefield.studies.paper.settings import VIEW_2D, divergence, exact_log_density, paper_density, true_classes
+from scorefield.studies.paper.settings import (
+    NAMES_2D,
+    VIEW_2D,
+    divergence,
+    exact_log_density,
+    paper_density,
+    true_classes,
+)
 
 MODES = ("paper", "ours")
 PAPER_JSD, PAPER_ANCHOR_1D, PAPER_ANCHOR_2D = (0.01, 0.07), 0.40, 0.18
@@ -27,6 +34,11 @@ def densities(mode, config, seed):
     return ScoreDensity(random_state=seed, max_steps=config["our_steps"])
 
 
+def _fit_row(label, mode, density, rows):
+    at_mean = np.exp(density.score_samples(rows.mean(axis=0, keepdims=True))[0])
+    return {"kind": "fit", "label": label, "mode": mode, "model": density.model_name_, "at_mean": float(at_mean)}
+
+
 def run_1d(seed, config):
     X, y = make_gaussians(config["n"], 1, random_state=seed)
     x = np.linspace(-7, 7, 281)
@@ -36,14 +48,9 @@ def run_1d(seed, config):
         for mode in MODES:
             density = densities(mode, config, seed).fit(own)
             recovered = np.exp(density.score_samples(x[:, None]))
-            row = {
-                "kind": "fit",
-                "label": label,
-                "mode": mode,
-                "model": density.model_name_,
+            row = _fit_row(label, mode, density, own) | {
                 "jsd": divergence(exact, recovered),
                 "mass": float(np.trapezoid(recovered, x)),
-                "at_mean": float(np.exp(density.score_samples(own.mean(axis=0, keepdims=True))[0])),
             }
             if seed == 0:
                 row |= {
@@ -60,8 +67,8 @@ def show_1d(rows):
     fits = of_kind(rows, "fit")
     table, claims = [], []
     for label in (0, 1):
-        values = {mode: estimate(by_seed(fits, "jsd", label=label, mode=mode).values()) for mode in MODES}
-        anchors = {mode: estimate(by_seed(fits, "at_mean", label=label, mode=mode).values()) for mode in MODES}
+        values = {mode: seed_means(fits, "jsd", label=label, mode=mode) for mode in MODES}
+        anchors = {mode: seed_means(fits, "at_mean", label=label, mode=mode) for mode in MODES}
         table.append(
             [
                 f"class {label}",
@@ -115,14 +122,9 @@ def run_2d(seed, config):
         for label, (truth, density) in enumerate(zip(truths, model.densities_, strict=True)):
             own, test = X[y == label], fresh[labels == label]
             recovered, exact = np.exp(density.score_samples(grid)), np.exp(exact_log_density(truth, grid))
-            row = {
-                "kind": "fit",
-                "label": label,
-                "mode": mode,
-                "model": density.model_name_,
+            row = _fit_row(label, mode, density, own) | {
                 "jsd": divergence(exact, recovered),
                 "path_gap": float(density.path_gap_),
-                "at_mean": float(np.exp(density.score_samples(own.mean(axis=0, keepdims=True))[0])),
                 "log_error": float(np.abs(density.score_samples(test) - exact_log_density(truth, test)).mean()),
             }
             if seed == 0:
@@ -132,32 +134,31 @@ def run_2d(seed, config):
                     "rows": compact(own, 3),
                 }
             rows.append(row)
-        rows.append(_boundary_row(seed, mode, model, truths, fresh, labels))
+        starts = grid_points([np.linspace(*VIEW_2D, 13)] * 2)
+        found = find_boundary(model, starts[np.abs(starts.sum(axis=1) - 4) < 4], tol=1e-4)
+        accuracy = float(np.mean(model.predict(fresh) == labels))
+        rows.append(boundary_row(found, seed) | {"mode": mode, "accuracy": accuracy})
     if seed == 0:
         rows.append(_path_row(X[y == 0], config))
     return rows
 
 
-def _boundary_row(seed, mode, model, truths, fresh, labels):
-    """Newton's boundary and how far from equal the true densities are there."""
-    starts = grid_points([np.linspace(*VIEW_2D, 13)] * 2)
-    found = find_boundary(model, starts[np.abs(starts.sum(axis=1) - 4) < 4], tol=1e-4)
-    inside = found.converged & ((found.points > -2) & (found.points < 6)).all(axis=1)
-    points = found.points[inside]
-    ratio = exact_log_density(truths[1], points) - exact_log_density(truths[0], points)
+def boundary_row(found, seed):
+    """Row of a boundary: its points near the classes, and the true log ratio of the densities there."""
+    near = ((found.points > -2) & (found.points < 6)).all(axis=1)
+    points = found.points[found.converged & near]
+    first, second = (exact_log_density(truth, points) for truth in true_classes(2))
     row = {
         "kind": "boundary",
-        "mode": mode,
         "converged": float(found.converged.mean()),
         "n": len(points),
-        "log_ratio": float(np.abs(ratio).mean()) if len(points) else None,
-        "accuracy": float(np.mean(model.predict(fresh) == labels)),
+        "log_ratio": float(np.abs(second - first).mean()) if len(points) else None,
     }
     return row | ({"points": compact(points, 4)} if seed == 0 else {})
 
 
 def _path_row(rows, config):
-    """Two paths from the mean to one row, on the paper's field: the integral along each."""
+    """Line integrals of the paper's field along two paths from the mean to one row."""
     density = paper_density(config["hidden"], 0).fit(rows)
     field, origin = from_plain(density.model_), rows.mean(axis=0)
     target = rows[np.argmax(np.linalg.norm(rows - origin, axis=1))].astype(np.float32)
@@ -182,12 +183,12 @@ def show_2d(rows):
         ("path_gap", "path gap (nats)"),
     )
     table = [
-        [f"{name}, class {label}", *(estimate(by_seed(fits, metric, label=label, mode=m).values()) for m in MODES)]
+        [f"{name}, class {label}", *(seed_means(fits, metric, label=label, mode=m) for m in MODES)]
         for metric, name in metrics
         for label in (0, 1)
     ]
     for metric, name in (("log_ratio", "true |log ratio| on the found boundary"), ("accuracy", "accuracy, fresh rows")):
-        table.append([name, *(estimate(by_seed(boundaries, metric, mode=m).values()) for m in MODES)])
+        table.append([name, *(seed_means(boundaries, metric, mode=m) for m in MODES)])
     caption = "Recovery from 200 rows a class; mean and 95 % interval over seeds."
     figures = [
         Figure(
@@ -207,7 +208,7 @@ def show_2d(rows):
 
 def _claims_2d(fits, boundaries):
     gap = seed_means(fits, "path_gap", mode="paper")
-    accuracy = estimate(by_seed(boundaries, "accuracy", mode="paper").values())
+    accuracy = seed_means(boundaries, "accuracy", mode="paper")
     better = paired(of_kind(fits, "fit", label=0), "log_error", {"mode": "paper"}, {"mode": "ours"})
     return [
         Claim(
@@ -230,11 +231,21 @@ def _claims_2d(fits, boundaries):
 
 
 def true_boundary(ax):
-    """The curve of equal true density, dashed."""
+    """Draw the curve of equal true densities, dashed."""
     axis = np.linspace(*VIEW_2D, 121)
     grid = grid_points([axis, axis])
     first, second = (exact_log_density(truth, grid).reshape(121, 121) for truth in true_classes(2))
     ax.contour(axis, axis, second - first, levels=[0.0], colors=COLOURS[2], linestyles="--", linewidths=1.5)
+
+
+def draw_classes(ax, fits, boundary):
+    """Draw contours of recovered densities, boundary points (crosses) and the true boundary (dashed)."""
+    for row in fits:
+        display = DensityDisplay([row["axis"]] * 2, row["density"], NAMES_2D)
+        display.plot(ax, color=COLOURS[row["label"]], levels=[0.002, 0.01, 0.04, 0.1, 0.15], linewidths=1.2)
+    true_boundary(ax)
+    ax.scatter(*np.transpose(boundary["points"]), s=16, marker="x", color="black")
+    ax.set(xlim=VIEW_2D, ylim=VIEW_2D, aspect="equal")
 
 
 def _draw_2d(rows):
@@ -242,15 +253,11 @@ def _draw_2d(rows):
 
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained")
     for ax, mode, title in zip(axes, MODES, ("the paper's settings", "our defaults"), strict=True):
-        for row in of_kind(rows, "fit", seed=0, mode=mode):
-            colour = COLOURS[row["label"]]
-            display = DensityDisplay([row["axis"]] * 2, row["density"], ("$x_1$", "$x_2$"))
-            display.plot(ax, color=colour, levels=[0.002, 0.01, 0.04, 0.1, 0.15], linewidths=1.2)
-            ax.scatter(*np.transpose(row["rows"]), s=4, color=colour, alpha=0.4)
-        true_boundary(ax)
-        (boundary,) = of_kind(rows, "boundary", seed=0, mode=mode)
-        ax.scatter(*np.transpose(boundary["points"]), s=16, marker="x", color="black")
-        ax.set(title=title, xlim=VIEW_2D, ylim=VIEW_2D, aspect="equal")
+        fits = of_kind(rows, "fit", seed=0, mode=mode)
+        for row in fits:
+            ax.scatter(*np.transpose(row["rows"]), s=4, color=COLOURS[row["label"]], alpha=0.4)
+        draw_classes(ax, fits, *of_kind(rows, "boundary", seed=0, mode=mode))
+        ax.set_title(title)
     return figure
 
 
@@ -259,7 +266,7 @@ def _draw_paths(rows):
 
     (row,) = of_kind(rows, "path")
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    new_axes(left, ("$x_1$", "$x_2$"))
+    new_axes(left, NAMES_2D)
     for style, via, value in (("-", [], row["straight"]), ("--", [row["corner"]], row["bent"])):
         path = np.array([row["origin"], *via, row["target"]])
         left.plot(*path.T, style, color="black", marker="o", label=f"integral {value:.2f}")

@@ -1,4 +1,4 @@
-"""Every experiment by its name, in the order of the paper."""
+"""Experiments by name, in the order of the paper."""
 
 from scorefield.studies.engine.page import Study
 from scorefield.studies.paper.augment import AUGMENT_2D, MULTIMODAL_2D

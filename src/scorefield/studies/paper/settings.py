@@ -1,8 +1,7 @@
-"""Settings and measures that several experiments share."""
+"""Settings, measures and figures shared by several experiments."""
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
-from sklearn.metrics import average_precision_score, brier_score_loss, confusion_matrix, roc_auc_score
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
@@ -10,11 +9,12 @@ from scorefield.data.datasets import GAUSSIANS
 from scorefield.estimators.density import ScoreDensity
 from scorefield.fields.mixtures import mixture
 
-VIEW_2D = (-4.0, 8.0)  # the square that the 2-D figures show
+VIEW_2D = (-4.0, 8.0)  # limits of both axes in 2-D figures
+NAMES_2D = ("x₁", "x₂")
 
 
 def true_classes(n_features):
-    """The exact classes of the paper's 1-D or 2-D example."""
+    """Exact densities of the classes in the paper's 1-D or 2-D example."""
     return [mixture([1.0], [mean], [covariance]) for mean, covariance in GAUSSIANS[n_features]]
 
 
@@ -27,10 +27,10 @@ def exact_score(truth, points):
 
 
 def paper_density(hidden, seed, **options):
-    """The paper's field: a ReLU network, exact score matching, raw columns, a Gaussian guess at the mean.
+    """The paper's field: a ReLU network, exact score matching, raw columns, a Gaussian anchor at the mean.
 
-    The paper prints neither the number of steps nor, for most figures, the learning rate: at most 1,000 steps at .001,
-    stopped early by the loss of a held-out fifth, meet the divergences that it prints for `recover-1d`.
+    The paper gives no number of steps and, for most figures, no learning rate. At most 1,000 steps at .001, stopped
+    early by the loss on a held-out fifth, reproduce the divergences that it prints for `recover-1d`.
     """
     settings = {
         "model": "mlp",
@@ -47,25 +47,17 @@ def paper_density(hidden, seed, **options):
 
 
 def divergence(p, q):
-    """Jensen-Shannon divergence in nats of two densities on one grid."""
+    """Jensen-Shannon divergence in nats between two densities on the same grid."""
     return float(jensenshannon(np.ravel(p), np.ravel(q)) ** 2)
 
 
-def classification_scores(y, probability, predicted):
-    """The paper's measures and three that do not depend on a threshold of one half."""
-    tn, fp, fn, tp = (int(v) for v in confusion_matrix(y, predicted, labels=[0, 1]).ravel())
-    precision = tp / (tp + fp) if tp + fp else 0.0
-    recall = tp / (tp + fn)
-    return {
-        "tn": tn,
-        "fp": fp,
-        "fn": fn,
-        "tp": tp,
-        "recall": recall,
-        "precision": precision,
-        "f1": 2 * tp / (2 * tp + fp + fn),
-        "errors": fp + fn,
-        "average_precision": float(average_precision_score(y, probability)),
-        "roc_auc": float(roc_auc_score(y, probability)),
-        "brier": float(brier_score_loss(y, np.clip(probability, 0, 1))),
-    }
+def panels(n, n_columns, *, height, **options):
+    """Figure and axes of n panels, with `n_columns` panels in a row."""
+    import matplotlib.pyplot as plt
+
+    n_rows = -(-n // n_columns)
+    size = (11, height * n_rows)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+    for ax in axes.flat[n:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:n])

@@ -1,0 +1,253 @@
+"""Numbers in documents: every cell of a table by its row and column, and sentences where they stand."""
+
+import json
+import pathlib
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS
+from scorefield.studies.benchmark.summaries import METRICS, RANKED, scores_by_learner
+from scorefield.studies.engine.page import collect
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst")), *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
+COMMAND = re.compile(r"(scorefield (?:reproduce|benchmark)(?: [\w-]+)*|python\s+benchmarks/\w+)")
+NUMBER = r"[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
+
+
+class Table(NamedTuple):
+    """A table of a document, the text before it, and the last command that this text names."""
+
+    before: str
+    command: str
+    columns: list[str]
+    rows: dict[str, list[str]]
+
+
+def tables_of(text):
+    """Tables of Markdown and list-tables of reStructuredText, in order."""
+    markdown = r"(?:^\|.*\|\n?)+"
+    listed = r"^\.\. list-table::\n(?:[ \t].*\n?|\n)+"
+    for found in re.finditer(f"{markdown}|{listed}", text, flags=re.M):
+        if found[0].startswith("|"):
+            head, _, *lines = [
+                [cell.strip() for cell in line.strip("|").split(" | ")] for line in found[0].splitlines()
+            ]
+        else:
+            blocks = found[0].split("   * - ")[1:]
+            head, *lines = [[" ".join(cell.split()) for cell in block.split("\n     -")] for block in blocks]
+        before = text[: found.start()]
+        commands = [" ".join(command.split()) for command in COMMAND.findall(before)]
+        rows = {name.replace("`", ""): cells for name, *cells in lines}
+        yield Table(before, commands[-1] if commands else "", head, rows)
+
+
+def numbers_of(table):
+    """(row, column, cell) of the cells that hold a number."""
+    for row, cells in table.rows.items():
+        for column, cell in zip(table.columns[1:], cells, strict=True):
+            if re.search(r"\d", cell):
+                yield row, column, cell
+
+
+def wrong_cells(table, expected):
+    """Cells that differ from `expected(row, column)`."""
+    return [(row, column, cell, expected(row, column)) for row, column, cell in numbers_of(table)
+            if cell != expected(row, column)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    """The rows of the committed benchmark by experiment."""
+    found = collect([EXPERIMENTS[name] for name in DEFAULT], RESULTS / "benchmark", seeds=None, quick=False)
+    return {experiment.name: rows for experiment, _, rows in found}
+
+
+@pytest.fixture(scope="module")
+def by_learner(benchmark):
+    return {name: scores for rows in benchmark.values() for name, scores in scores_by_learner(rows).items()}
+
+
+def check_benchmark(table, by_learner):
+    """Cells "mean (rank)": the columns are learners, or measures of classifiers."""
+    named = (table.columns[0] or table.before.split("\n\n")[-2]).lower()
+    places = {metric: named.find(METRICS[metric].lower()) for metric in RANKED}
+    measures = sorted((metric for metric, place in places.items() if place >= 0), key=places.get)
+    by_name = {METRICS[metric]: metric for metric in RANKED}
+
+    def expected(row, column):
+        scores, wanted = (by_learner[column], measures) if column in by_learner else (
+            by_learner["itself"], [by_name[column]])  # fmt: skip
+        return ", ".join(f"{np.nanmean(scores.column(row, m)):.3f} ({scores.rank(row, m):.1f})" for m in wanted)
+
+    return wrong_cells(table, expected)
+
+
+def check_paper(table, experiment):
+    """A part of one table in the experiment's summary, which another test makes from the rows."""
+    summary = (RESULTS / "paper" / "summary.md").read_text()
+    section = re.search(rf"^## {experiment}:.*?(?=^## |\Z)", summary, flags=re.M | re.S)[0]
+    found = []
+    for whole in tables_of(section):
+        if set(table.rows) <= set(whole.rows) and set(table.columns[1:]) <= set(whole.columns):
+            found.append(wrong_cells(table, lambda row, column, t=whole: t.rows[row][t.columns.index(column) - 1]))
+    return min(found, key=len, default="no table of the summary has these rows and columns")
+
+
+def speed(name):
+    """Rows of a speed benchmark by job; of those for several batches by job and batch."""
+    rows = map(json.loads, (RESULTS / "speed" / f"{name}.jsonl").read_text().splitlines())
+    return {(row["job"], row["batch"]) if "batch" in row else row["job"]: row for row in rows}
+
+
+def speed_cells(name):
+    """Words in the name of a row to its cells, for the tables of one speed benchmark."""
+    rows = speed(name)
+    if name == "score_matching_step":
+        jobs = {"Jacobians": "jacfwd", "torch loop": "torch autograd loop", "sliced": "torch, one sliced projection"}
+        return {words: [f"{rows[job, 128]['ratio']:.1f} times faster"] for words, job in jobs.items()}
+    if name == "scoring":
+        jobs = {"an energy": "energy", "64 nodes": "line integral, 64 nodes", "flow": "probability flow",
+                "32 nodes": "line integral, as score_samples has it"}  # fmt: skip
+        return {words: [f"{rows[job]['ratio']:.0f}", f"{100 * rows[job]['share_of_peak']:.0f} %"]
+                for words, job in jobs.items()}  # fmt: skip
+    if name == "oversample":
+        digits = {"SMOTE": 2, "ADASYN": 2, "torch": 2, "CTGAN": 1, "ForestDiffusion": 0}
+        ours = {"ScoreOverSampler": [f"1 ({rows['ScoreOverSampler']['warm_seconds']:.1f} s)"]}
+        return ours | {job: [f"{rows[job]['ratio_warm']:.{n}f}"] for job, n in digits.items()}
+    if name == "classes":
+        jobs, there = {job: job for job in rows} | {"8 members": "8 joint members"}, speed("classes-gpu")
+        return {words: [f"{found[job]['ratio']:.2f}" for found in (rows, there)] for words, job in jobs.items()}
+    if name == "gpu":
+        seconds = {job: row["seconds"] for job, row in rows.items() if "seconds" in row}
+        large = rows["exact step, batch 65,536, train_many"]
+        chains = seconds["1,000,000 Langevin chains x 1000 steps on the energy, half"]
+        fit, parity = "ScoreClassifier().fit, 284,807 x 30", "ScoreOverSampler().fit_resample to parity, 284,807 x 30"
+        return {
+            "by an energy": [f"{seconds['energy, rows on the device']:.3f} s"],
+            "score_samples": [f"{seconds['energy, score_samples from host to host']:.2f} s"],
+            "line integral": [f"{seconds['line integral, 64 nodes, rows on the device']:.2f} s"],
+            "Langevin chains": [f"{chains:.1f} s"],
+            "batch 1,024": [f"{1e6 * seconds['exact step, batch 1,024, train_many']:.0f} us"],
+            "batch 65,536": [f"{large['items'] / large['seconds'] / 1e6:.0f} million rows a second"],
+            "ScoreClassifier": [f"{seconds[f'{fit}, first']:.0f} s, {seconds[f'{fit}, warm']:.1f} s"],
+            "parity": [f"{seconds[f'{parity}, first']:.0f} s, {seconds[f'{parity}, warm']:.1f} s"],
+        }
+    raise AssertionError(f"no rule for the cells of {name}")
+
+
+def check_speed(table, name):
+    cells = speed_cells(name)
+
+    def expected(row, column):
+        (words,) = [words for words in cells if words in row]
+        return cells[words][table.columns.index(column) - 1]
+
+    return wrong_cells(table, expected)
+
+
+def check(table, by_learner):
+    """What is wrong in a table, if its numbers are those of committed rows."""
+    if table.command.startswith("scorefield benchmark"):
+        return check_benchmark(table, by_learner)
+    if table.command.startswith("scorefield reproduce"):
+        return check_paper(table, table.command.split()[-1])
+    name = table.command.rpartition("/")[2]
+    return check_speed(table, name) if name and (RESULTS / "speed" / f"{name}.jsonl").exists() else []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tables_show_the_numbers_of_the_rows(page, by_learner):
+    for table in tables_of(page.read_text()):
+        if any(numbers_of(table)):
+            assert check(table, by_learner) == [], table.columns
+
+
+@pytest.mark.parametrize(
+    ("path", "right", "wrong"),
+    [
+        ("docs/guide/benchmark.rst", "- 0.632 (6.8)\n", "- 0.628 (8.7)\n"),  # that of the next row
+        ("docs/guide/performance.rst", "- 0.83\n", "- 0.37\n"),  # that of the next column
+    ],
+)
+def test_a_number_in_another_place_is_noticed(path, right, wrong, by_learner):
+    text = (ROOT / path).read_text()
+    assert right in text
+    assert any(check(table, by_learner) for table in tables_of(text.replace(right, wrong)) if any(numbers_of(table)))
+
+
+def test_a_number_of_another_arm_is_noticed():
+    text = "`scorefield reproduce fraud`\n\n| | F1 |\n|---|---|\n| nothing | 0.763 [0.737, 0.788] |\n"
+    (right,) = tables_of(text)
+    (wrong,) = tables_of(text.replace("nothing", "SMOTE"))
+    assert check(right, {}) == []
+    assert check(wrong, {}) == [("SMOTE", "F1", "0.763 [0.737, 0.788]", "0.764 [0.746, 0.781]")]
+
+
+def speed_sentences():
+    step, scoring, peers, fits = (speed(name) for name in ("score_matching_step", "scoring", "oversample", "fit"))
+    ours, smote = peers["ScoreOverSampler"], peers["SMOTE"]
+    yield f"At batch 1,024 it runs at {100 * step['closed form', 1024]['share_of_peak']:.0f} %"
+    yield f"{step['jacfwd', 128]['ratio']:.1f} times faster than forward-mode Jacobians"
+    yield f"{step['torch autograd loop', 128]['ratio']:.1f} times faster than the usual torch loop"
+    yield f"{100 * step['closed form', 1024]['share_of_peak']:.0f} % of the machine's matrix-product peak"
+    yield f"an energy is {scoring['line integral, 64 nodes']['ratio']:.0f} times faster"
+    yield f"{peers['ForestDiffusion']['ratio_warm']:.0f} times faster than by ForestDiffusion"
+    yield f"{peers['CTGAN']['ratio_warm']:.1f} times faster than by CTGAN"
+    yield f"SMOTE is {1 / smote['ratio_warm']:.0f} times faster than ours"
+    yield (
+        f"it takes {ours['cold_seconds']:.1f} s in all for that job, {ours['cold_seconds'] / ours['warm_seconds']:.1f} "
+        f"times its warm time (with SMOTE {smote['cold_seconds']:.1f} s)"
+    )
+    ratios = [f"{row['ratio']:.2f}" for row in speed("cross_validation").values()]
+    yield f"cost {ratios[0]}, {ratios[1]} and {ratios[2]} times as much"
+    ratio, warm = ({job: row[key] for job, row in fits.items()} for key in ("ratio", "warm_seconds"))
+    yield f"takes {ratio['energy']:.1f} times as long as a warm fit of an energy ({warm['energy']:.1f} s)"
+    yield f"{ratio['mlp']:.1f} times for a vector network ({warm['mlp']:.1f} s)"
+    yield f"{ratio['diffusion']:.0f} for a diffusion model ({warm['diffusion']:.1f} s)"
+    yield f'{ratio["auto"]:.1f} for ``"auto"`` ({warm["auto"]:.1f} s)'
+    yield f"{ratio['classifier']:.1f} for ``ScoreClassifier()``"
+    yield f"whose eight members take {warm['classifier']:.1f} s"
+    imports, statement = speed("import_time"), "from scorefield import ScoreDensity"
+    yield f"``{statement}`` takes {imports[statement]['seconds']:.1f} s"
+    whole = speed("memory")["fit_resample"]  # the last of several sizes
+    yield f"to parity adds {whole['added']:.0f} MB to {whole['before']:.0f}, {whole['result']:.0f} of them its result"
+
+
+def claim_sentences(benchmark):
+    said = (RESULTS / "paper" / "summary.md").read_text()
+    hold, noise, fail = map(int, re.search(r"Claims: (\d+) holds, (\d+) holds within noise, (\d+) does", said).groups())
+    yield (
+        f"of {hold + noise + fail} claims, some of them ours, {hold} hold, {noise} hold within noise and {fail} do not"
+    )
+    claims = [claim for name, rows in benchmark.items() for claim in EXPERIMENTS[name].show(rows).claims]
+    yield from (f"{claim.text} ({claim.evidence})" for claim in claims)
+    counts = Counter(claim.verdict for claim in claims)
+    hold, noise, fail = (counts[verdict] for verdict in ("holds", "holds within noise", "does not hold"))
+    yield f"Of {len(claims)} claims {hold} hold, {noise} hold within noise and {fail} do not"
+    yield f"Claims: {hold} hold, {noise} hold within noise, {fail} do not"
+
+
+def wrong_sentences(page, sentences):
+    """Places in a page that are one of the sentences but for their numbers."""
+    page = " ".join(page.split())
+    for sentence in sentences:
+        parts = re.split(f"({NUMBER})", sentence)
+        pattern = "".join(NUMBER if i % 2 else re.escape(part) for i, part in enumerate(parts))
+        yield from (found for found in re.findall(rf"(?<![\d.]){pattern}", page) if found != sentence)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_sentences_have_the_numbers_of_the_rows(page, benchmark):
+    assert list(wrong_sentences(page.read_text(), [*speed_sentences(), *claim_sentences(benchmark)])) == []
+
+
+def test_a_wrong_number_in_a_sentence_is_noticed():
+    text = "It is\n3.6 times faster than forward-mode Jacobians."
+    assert list(wrong_sentences(text, speed_sentences())) == ["3.6 times faster than forward-mode Jacobians"]
+    assert list(wrong_sentences("It is faster than Jacobians.", speed_sentences())) == []
