@@ -319,7 +319,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scorefield", "--debug", "info", str(tmp_path / "no.skops")])
     with pytest.raises(FileNotFoundError):
         main()
-    monkeypatch.setattr("scorefield.cli._state", {"debug": False})
+    monkeypatch.setattr("scorefield.cli.app._state", {"debug": False})
 
 
 @pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])

@@ -25,6 +25,7 @@ from scorefield.evaluation.ranks import (
 )
 from scorefield.evaluation.statistics import FAILS, HOLDS
 from scorefield.studies.benchmark import oversampling, tables
+from scorefield.studies.benchmark.arms import gaussian_rows, kde_rows
 from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
 from scorefield.studies.benchmark.summaries import RANKED, scores_by_learner, show_generative, show_oversampling
 from scorefield.studies.engine.page import collect, write_report
@@ -129,7 +130,7 @@ def test_weights_where_a_learner_takes_them():
     assert remedies.weighted(remedies.boosting(0), y).scale_pos_weight == 9
 
 
-@pytest.mark.parametrize("generate", [remedies.gaussian_rows, remedies.kde_rows])
+@pytest.mark.parametrize("generate", [gaussian_rows, kde_rows])
 def test_generators_have_the_moments_of_the_class(generate):
     rng = np.random.default_rng(0)
     rows = rng.multivariate_normal([1, -2], [[1, 0.6], [0.6, 2]], 2000)
