@@ -111,7 +111,7 @@ def test_persistence(fitted, skewed_rows, tmp_path):
     np.testing.assert_array_equal(joblib.load(tmp_path / "model.joblib").score_samples(X), expected)
     data = skops.io.dumps(fitted)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.density.ScoreDensity"]
+    assert trusted == ["scorefield.ScoreDensity"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).score_samples(X), expected)
     again = clone(fitted).fit(skewed_rows)
     np.testing.assert_array_equal(again.score_samples(X), expected)  # same seed, same bits
@@ -357,7 +357,7 @@ def test_classifier_persistence():
     expected = model.predict_proba(X)
     data = skops.io.dumps(model)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.classifier.ScoreClassifier"]
+    assert trusted == ["scorefield.ScoreClassifier"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).predict_proba(X), expected)
     buffer = io.BytesIO()
     joblib.dump(model, buffer)
