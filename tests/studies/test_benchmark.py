@@ -211,7 +211,7 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
     import shutil
 
     shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
-    monkeypatch.setattr("scorefield.experiments.page._section", lambda *parts: "")  # the page's pictures take longer
+    monkeypatch.setattr("scorefield.studies.engine.page._section", lambda *parts: "")  # the page's pictures take longer
     write_report(STUDY, [EXPERIMENTS[name] for name in DEFAULT], tmp_path)
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
