@@ -1,12 +1,14 @@
 # `make demo` and `make test` set up .venv by themselves; nothing else needs to be installed by hand.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 2
 
-.PHONY: demo test test-all lint docs clean
+.PHONY: demo test test-all test-lowest lint docs dist clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP) --editable '.[dev]'
 	touch $@
 
 demo: .venv/installed
@@ -17,22 +19,44 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two workers with a thread each: two that want every core are several times slower.
+# Workers with a thread each: two that want every core are several times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+
+# The lowest versions that pyproject.toml allows; PYTHON=python3.11 for the lowest Python too.
+.venv-lowest/installed: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python $(PIP) uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[test]'
+	touch $@
+
+test-lowest: .venv-lowest/installed
+	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow"
 
 .venv/docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python $(PIP) --editable '.[docs]'
 	touch $@
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# The wheel is built from the sdist and tried in new environments, so a file or dependency that is missing is noticed.
+dist:
+	rm -rf dist
+	$(PYTHON) -m venv --clear .venv-dist
+	.venv-dist/bin/python $(PIP) build
+	.venv-dist/bin/python -m build
+	$(PYTHON) -m venv --clear .venv-dist
+	.venv-dist/bin/python $(PIP) dist/*.whl
+	.venv-dist/bin/python .ci/smoke.py
+	.venv-dist/bin/python $(PIP) "$$(ls dist/*.whl)[cli]"
+	PATH="$$PWD/.venv-dist/bin:$$PATH" python .ci/smoke.py --cli
+
 clean:
-	rm -rf .venv demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-lowest .venv-dist demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache

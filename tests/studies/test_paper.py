@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import time
@@ -204,7 +203,7 @@ def test_a_killed_run_leaves_whole_files_and_resumes(tmp_path):
     deadline = time.monotonic() + 120
     while len(list(folder.glob("*.jsonl"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
     done = sorted(folder.glob("*.jsonl"))
     assert 3 <= len(done) < 400

@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from scorefield import __version__
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -60,8 +62,19 @@ def _say(quiet, text):
         typer.echo(text)
 
 
+def _print_version(asked: bool):
+    if asked:
+        typer.echo(f"scorefield {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False):
+def _options(
+    debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+):
     _state["debug"] = debug
 
 
