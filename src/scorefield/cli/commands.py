@@ -207,6 +207,7 @@ def write_quality_page(path, found, real, synthetic):
     import matplotlib
 
     from scorefield.display.html import Raw, page, picture, table, tag
+    from scorefield.display.planes import plain_label
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -223,13 +224,15 @@ def write_quality_page(path, found, real, synthetic):
             shares = pd.concat(
                 {label: t[name].astype(str).value_counts(normalize=True) for label, t in tables.items()}, axis=1
             )
-            shares.fillna(0).sort_index().plot.bar(ax=ax, color=list(COLOURS.values()), legend=False)
+            shares.fillna(0).sort_index().rename(index=plain_label).plot.bar(
+                ax=ax, color=list(COLOURS.values()), legend=False
+            )
         else:
             parts = {label: t[name].astype(float) for label, t in tables.items()}
             edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
             for label, part in parts.items():
                 ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
-        ax.set(title=f"{name}: distance {column['distance']:.2f}", xlabel=str(name))
+        ax.set(title=plain_label(f"{name}: distance {column['distance']:.2f}"), xlabel=plain_label(name))
     axes.flat[0].legend(list(COLOURS))
     columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
     body = [
