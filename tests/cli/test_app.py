@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from scorefield.cli.app import app, main
+from scorefield.cli.app import app
+from scorefield.cli.main import main
 
 RUNNER = CliRunner()
 
@@ -320,7 +321,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scorefield", "--debug", "info", str(tmp_path / "no.skops")])
     with pytest.raises(FileNotFoundError):
         main()
-    monkeypatch.setattr("scorefield.cli._state", {"debug": False})
+    monkeypatch.setattr("scorefield.cli.app.state", {"debug": False, "quiet": False})
 
 
 @pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])

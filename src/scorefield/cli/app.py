@@ -2,7 +2,6 @@
 
 import contextlib
 import pathlib
-import sys
 import time
 from typing import Annotated
 
@@ -20,7 +19,13 @@ app = typer.Typer(
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
 )
 DEMO = ("recover-2d", "imbalanced-10d")
-_state = {"debug": False}
+state = {"debug": False, "quiet": False}
+
+
+def _set_quiet(quiet: bool):
+    state["quiet"] = quiet
+    return quiet
+
 
 Data = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")]
 DataOrFolder = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, or a folder of the last.")]
@@ -29,9 +34,9 @@ Target = Annotated[str, typer.Option(help="Column of the labels.")]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write, by its ending.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Out = Annotated[pathlib.Path, typer.Option(help="Folder of the rows and the report.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_set_quiet)]
+Out = Annotated[pathlib.Path, typer.Option(help="Folder for the rows and the report.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 
 
 def _console():
@@ -60,9 +65,20 @@ def _say(quiet, text):
         typer.echo(text)
 
 
+def show_error(error):
+    message = " ".join(str(error).split()) or type(error).__name__
+    _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def show_warning(message, *_where):
+    """Print a warning as one line without its place in the code; takes the arguments of `warnings.showwarning`."""
+    if not state["quiet"]:
+        typer.echo("warning: " + " ".join(str(message).split()), err=True)
+
+
 @app.callback()
 def _options(debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False):
-    _state["debug"] = debug
+    state.update(debug=debug, quiet=False)
 
 
 @app.command()
@@ -345,15 +361,3 @@ def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
     from scorefield.studies.paper import registry
 
     _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)
-
-
-def main():
-    """Run the command; an error is one line on standard error unless --debug is given."""
-    try:
-        app(prog_name="scorefield")
-    except Exception as error:
-        if _state["debug"]:
-            raise
-        message = " ".join(str(error).split()) or type(error).__name__
-        _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
-        sys.exit(1)

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pathlib
 import platform
+import signal
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -99,6 +100,32 @@ def _attempt(experiment, seed, config, folder):
     return None
 
 
+def _attempt_in_worker(*task):
+    try:
+        return _attempt(*task)
+    except SystemExit:
+        os._exit(128 + signal.SIGTERM)  # a raised SystemExit would only end the task
+
+
+def _handle_termination():
+    """End the tasks of a worker by an exception, so that unfinished files are removed."""
+
+    def end(number, frame):
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit
+
+    signal.signal(signal.SIGTERM, end)
+
+
+@contextlib.contextmanager
+def _ignored(number):
+    handler = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+
+
 def run_all(tasks, folder, *, jobs=1, finished=None):
     """Run (experiment, seed, config) tasks that have no rows yet; returns what failed, in words.
 
@@ -125,9 +152,11 @@ def _attempts(tasks, folder, jobs):
             yield task, _attempt(*task, folder)
         return
     with _one_thread_each():
-        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
+        spawn = multiprocessing.get_context("spawn")  # jax's threads do not survive a fork
+        pool = ProcessPoolExecutor(jobs, spawn, initializer=_handle_termination)
         try:
-            waiting = {pool.submit(_attempt, *task, folder): task for task in tasks}
+            with _ignored(signal.SIGINT):  # workers inherit it: Ctrl-C reaches them too, but this process ends them
+                waiting = {pool.submit(_attempt_in_worker, *task, folder): task for task in tasks}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:
@@ -135,6 +164,10 @@ def _attempts(tasks, folder, jobs):
                 "Expected the processes of the run to live, got one that was killed, perhaps for want of memory; "
                 "finished seeds are kept: run it again, with fewer --jobs."
             ) from None
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
