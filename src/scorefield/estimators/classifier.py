@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import in_units, map_rows
 from scorefield._jax.errors import warn_caller
@@ -32,6 +32,7 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.class_densities import fit_class_densities

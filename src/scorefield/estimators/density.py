@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import as_rows, in_units, map_rows
 from scorefield._jax.errors import warn_caller
@@ -26,6 +26,7 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.progress import ProgressReport
