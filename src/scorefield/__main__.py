@@ -1,5 +1,5 @@
 """`python -m scorefield` is the `scorefield` command."""
 
-from scorefield.cli.app import main
+from scorefield.cli.main import main
 
 main()

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from scorefield.cli.app import app, main
+from scorefield.cli.app import app
+from scorefield.cli.main import main
 
 RUNNER = CliRunner()
 
@@ -105,11 +106,11 @@ def fitted(tmp_path_factory, frame):
 
 
 def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatch, capsys):
-    from scorefield.data import files
+    from scorefield.data import tables
     from scorefield.estimators.model_files import load_model
 
     folder, numbers = fitted
-    monkeypatch.setattr(files.read_parts, "__defaults__", (50,))
+    monkeypatch.setattr(tables.read_parts, "__defaults__", (50,))
     code, out, _ = run(
         monkeypatch, capsys, "predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "s.csv"
     )
@@ -233,15 +234,11 @@ def test_a_full_disk_leaves_nothing(tmp_path, frame, monkeypatch, capsys):
     from scorefield.data import files
 
     frame.to_csv(tmp_path / "a.csv", index=False)
-    real = files.tempfile.mkstemp
 
-    def on_a_full_disk(**options):
-        handle, path = real(**options)
-        os.unlink(path)
-        os.symlink("/dev/full", path)
-        return handle, path
+    def on_a_full_disk(path, **options):
+        path.symlink_to("/dev/full")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", on_a_full_disk)
+    monkeypatch.setattr(files.pathlib.Path, "touch", on_a_full_disk)
     options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
     code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
     assert code == 1
@@ -319,7 +316,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scorefield", "--debug", "info", str(tmp_path / "no.skops")])
     with pytest.raises(FileNotFoundError):
         main()
-    monkeypatch.setattr("scorefield.cli.app._state", {"debug": False})
+    monkeypatch.setattr("scorefield.cli.app.state", {"debug": False, "quiet": False})
 
 
 @pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
@@ -391,6 +388,138 @@ def test_one_option_of_the_chain_keeps_the_others(frame):
     near, _, _ = commands.resample(table, "fraud", model="gaussian", chain={"step_size": 0.02})
     default, _, _ = commands.resample(table, "fraud", model="gaussian")
     assert near["amount"][180:].nunique() == default["amount"][180:].nunique() == 120
+
+
+def test_an_output_that_appears_meanwhile_is_kept(tmp_path, frame, monkeypatch, capsys):
+    from scorefield.cli import commands
+
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    real = commands.resample
+
+    def slow(*given, **options):
+        (tmp_path / "b.csv").write_text("another's")
+        return real(*given, **options)
+
+    monkeypatch.setattr(commands, "resample", slow)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    assert code == 1
+    assert "b.csv, which exists; give another name or --force" in err
+    assert (tmp_path / "b.csv").read_text() == "another's"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_warning_is_one_plain_line(tmp_path, frame, monkeypatch, capsys, quiet):
+    """Pytest takes warnings over, so this is a process of its own."""
+    few = frame[:155].drop(columns="country")  # five rows of one class
+    few.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", *(["-q"] if quiet else []))
+    done = subprocess.run(
+        [sys.executable, "-m", "scorefield", "resample", tmp_path / "a.csv", *options], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    said = "warning: Class 'yes' has only 5 rows; a Gaussian with shrunk correlations is its field.\n"
+    assert done.stderr == ("" if quiet else said)
+
+
+def test_names_with_dollar_signs_are_drawn(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"$a_{$": rng.normal(size=50), r"in $\frac^$": ["$x_{$", "y"] * 25})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--html", tmp_path / "q.html")
+    code, _, err = run(monkeypatch, capsys, "quality", tmp_path / "a.csv", tmp_path / "a.csv", *options)
+    assert (code, err) == (0, "")
+    assert "<img" in (tmp_path / "q.html").read_text()
+
+
+MESSAGES = {
+    "nested": (["resample", "nested.parquet"], "column 'b' of {0}/nested.parquet, got list<element: int64>; flatten"),
+    "nested fit": (["fit", "nested.parquet"], "column 'b' of {0}/nested.parquet, got list<element: int64>; flatten"),
+    "twice": (
+        ["resample", "twice.parquet"],
+        "unique column names in {0}/twice.parquet, got 'a' more than once; rename",
+    ),
+    "one odd": (
+        ["resample", "odd.csv"],
+        "Expected numbers in column 'a', as in 99 of its cells, got '12O' in row 8 below the header; correct",
+    ),
+    "odd label": (
+        ["fit", "label.csv"],
+        "Expected numbers in column 'fraud', as in 99 of its cells, got 'yes' in row 3",
+    ),
+    "text fit": (["fit", "text.csv"], "got text in 'a'; encode it as numbers or drop it"),
+    "absurd": (["resample", "good.csv", "--strategy", "1=99999999999999999999"], "GiB; ask for fewer rows"),
+    "no number": (["resample", "good.csv", "--strategy", "1=²"], "Expected label=count with a label of ['0', '1']"),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_messages_name_the_column_and_the_remedy(tmp_path, monkeypatch, capsys, case):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (command, name, *options), message = MESSAGES[case]
+    a, y = np.arange(100.0), np.arange(100) % 4 // 3
+    good = pd.DataFrame({"a": a, "fraud": y})
+    text = good.astype(str)
+    if name == "nested.parquet":
+        pq.write_table(pa.table({"a": a, "b": [[1, 2]] * 100, "fraud": y}), tmp_path / name)
+    elif name == "twice.parquet":
+        pq.write_table(pa.table([a, a, y], names=["a", "a", "fraud"]), tmp_path / name)
+    else:
+        changed = {
+            "good.csv": good,
+            "odd.csv": text.assign(a=text["a"].where(text.index != 7, "12O")),
+            "label.csv": text.assign(fraud=text["fraud"].where(text.index != 2, "yes")),
+            "text.csv": good.assign(a="w"),
+        }
+        changed[name].to_csv(tmp_path / name, index=False)
+    output = tmp_path / ("out.skops" if command == "fit" else "out.csv")
+    code, _, err = run(monkeypatch, capsys, command, tmp_path / name, "--target", "fraud", "-o", output, *options)
+    assert code == 1
+    assert message.format(tmp_path) in err
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["1.5", "w"], "Expected numbers in column 'count', got 'w' in row 62; correct it, or encode"),
+        (["1.5", ""], "Expected no missing values, got some in column 'count'; fill or drop them"),
+    ],
+)
+def test_predict_names_the_column_of_a_bad_cell(fitted, tmp_path, monkeypatch, capsys, cells, message):
+    from scorefield.data import tables
+
+    folder, numbers = fitted
+    monkeypatch.setattr(tables.read_parts, "__defaults__", (50,))
+    count = [cells[0]] * 180
+    count[61] = cells[1]
+    numbers.assign(count=count).to_csv(tmp_path / "new.csv", index=False)
+    options = ("-o", tmp_path / "s.csv")
+    code, _, err = run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", *options)
+    assert code == 1
+    assert message in err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_predict_refuses_duplicate_columns_and_ignores_nested_ones(fitted, tmp_path, monkeypatch, capsys):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder, numbers = fitted
+    good = pa.Table.from_pandas(numbers)
+    for name, table in (
+        ("twice", good.append_column("hour", good["hour"])),
+        ("more", good.append_column("tags", pa.array([["x"]] * 180))),
+    ):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    options = ("-o", tmp_path / "s.csv")
+    code, _, err = run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "twice.parquet", *options)
+    assert code == 1
+    assert "got 'hour' more than once; rename them" in err
+    assert run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "more.parquet", *options)[0] == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no POSIX modes")

@@ -250,7 +250,7 @@ BAD = {
     "empty": (lambda t: t[:0], "Expected rows in .*, got a header alone"),
     "missing labels": (lambda t: t.assign(y=t["y"].where(t.index > 6)), "got 7 missing in 'y'; drop"),
     "fractions": (lambda t: t.assign(y=t["a"]), "got fractions"),
-    "dates": (lambda t: t.assign(y=pd.Timestamp("2020-01-01")), "whole numbers or texts as labels in 'y'"),
+    "dates": (lambda t: t.assign(y=pd.Timestamp("2020-01-01")), "whole numbers or text as labels in 'y'"),
     "alone": (lambda t: t[["y"]], "columns beside the target"),
 }
 
@@ -328,7 +328,7 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
     )
     said = run("fit", tmp_path / "parts", "--target", "y", "-o", tmp_path / "a.skops")
     assert f"learned 2 classes from {N} rows of 3 columns" in said
-    monkeypatch.setattr(commands, "read_labelled", None)  # neither reads a table whole
+    monkeypatch.setattr("scorefield.data.tables.read_labelled", None)  # neither reads a table whole
     run("fit", whole, "--target", "y", "-o", tmp_path / "b.skops", "--stream")
     monkeypatch.setattr(commands, "STREAMED_BYTES", 1000)
     run("fit", whole, "--target", "y", "-o", tmp_path / "c.skops")

@@ -53,6 +53,15 @@ def test_points_and_coordinates_of_a_plane(wide, features):
     np.testing.assert_allclose(plane.basis @ plane.basis.T, np.eye(len(plane.basis)), atol=1e-9)
 
 
+@pytest.mark.parametrize("features", [None, ("$p_{$",), (r"\frac$^$", "$p_{$")])
+def test_names_with_dollar_signs_are_labels_not_formulas(classes, features):
+    """Each of these names is a formula that matplotlib cannot draw."""
+    X = pd.DataFrame(classes[0], columns=["$p_{$", r"\frac$^$"])
+    display = SamplesDisplay.from_rows(X, X, features=features)
+    display.ax_.figure.canvas.draw()
+    assert display.ax_.xaxis.label._preprocess_math(display.ax_.get_xlabel()) == ((features or X.columns)[0], False)
+
+
 def test_a_pair_holds_the_other_columns_at_their_medians(wide):
     plane = plane_of(wide[0], ("a", "c"))
     point = plane.points(np.array([[7.0, 8.0]]))[0]

@@ -2,7 +2,6 @@
 
 import contextlib
 import pathlib
-import sys
 import time
 from typing import Annotated
 
@@ -22,18 +21,26 @@ app = typer.Typer(
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
 )
 DEMO = ("recover-2d", "imbalanced-10d")
-_state = {"debug": False}
+state = {"debug": False, "quiet": False}
+
+
+def _set_quiet(quiet: bool):
+    state["quiet"] = quiet
+    return quiet
+
 
 Data = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")]
-DataOrFolder = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, or a folder of the last.")]
+DataOrFolder = Annotated[
+    pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, or a folder of Parquet files.")
+]
 ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
-Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write, by its ending.")]
+Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Out = Annotated[pathlib.Path, typer.Option(help="Folder of the rows and the report.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_set_quiet)]
+Out = Annotated[pathlib.Path, typer.Option(help="Folder for the rows and the report.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 
 
 def _console():
@@ -41,18 +48,18 @@ def _console():
 
 
 def _bar(console, quiet=False):
-    """A progress bar on standard error, silent where that is no terminal."""
+    """A progress bar on standard error, hidden unless that is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
 
 
 def _verbose(quiet):
-    """Whether training shows its bar: on a terminal, unless asked to be quiet."""
+    """1 if training should show its bar: on a terminal, and not with --quiet."""
     return int(not quiet and _console().is_terminal)
 
 
 def _working(what, quiet):
-    """A spinner on standard error while something runs, silent where that is no terminal."""
+    """A spinner on standard error while something runs, hidden unless that is a terminal."""
     console = _console()
     return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(escape(what))
 
@@ -60,6 +67,17 @@ def _working(what, quiet):
 def _say(quiet, text):
     if not quiet:
         typer.echo(text)
+
+
+def show_error(error):
+    message = " ".join(str(error).split()) or type(error).__name__
+    _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def show_warning(message, *_where):
+    """Print a warning as one line without its place in the code; takes the arguments of `warnings.showwarning`."""
+    if not state["quiet"]:
+        typer.echo("warning: " + " ".join(str(message).split()), err=True)
 
 
 def _print_version(asked: bool):
@@ -75,7 +93,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ):
-    _state["debug"] = debug
+    state.update(debug=debug, quiet=False)
 
 
 @app.command()
@@ -85,9 +103,9 @@ def resample(
     output: Output,
     strategy: Annotated[str, typer.Option(help="auto, a ratio such as 0.5, or counts such as fraud=3690.")] = "auto",
     model: Annotated[str, typer.Option(help="auto, gaussian, kernel, energy, mlp or diffusion.")] = "auto",
-    step_size: Annotated[float | None, typer.Option(help="Langevin's step.")] = None,
-    chain_length: Annotated[int | None, typer.Option(help="Langevin's steps a chain.")] = None,
-    discard: Annotated[float | None, typer.Option(help="Share of each chain that is dropped.")] = None,
+    step_size: Annotated[float | None, typer.Option(help="Step size of the Langevin chains.")] = None,
+    chain_length: Annotated[int | None, typer.Option(help="Steps of each Langevin chain.")] = None,
+    discard: Annotated[float | None, typer.Option(help="Share of each chain that is discarded.")] = None,
     mark: Annotated[bool, typer.Option("--mark", help="Add a column is_synthetic.")] = False,
     seed: Seed = 0,
     force: Force = False,
@@ -99,18 +117,19 @@ def resample(
     """
     from scorefield.cli import commands
     from scorefield.data.files import check_output, write_parts
+    from scorefield.data.tables import read_labelled
 
     begin = time.perf_counter()
     check_output(output, force=force)
     with _working(f"reading {data}", quiet):
-        table = commands.read_labelled(data, target)
+        table = read_labelled(data, target)
     chain = {"step_size": step_size, "chain_length": chain_length, "discard": discard}
     result, before, after = commands.resample(
         table, target, strategy=strategy, model=model, chain={k: v for k, v in chain.items() if v is not None},
         seed=seed, mark=mark, verbose=_verbose(quiet),
     )  # fmt: skip
     with _working(f"writing {output}", quiet):
-        write_parts(output, [result])
+        write_parts(output, [result], replace=force)
     for label in before:
         _say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
     _say(quiet, f"wrote {output} after {time.perf_counter() - begin:.0f} s")
@@ -134,6 +153,7 @@ def fit(
     """
     from scorefield.cli import commands
     from scorefield.data.files import check_output
+    from scorefield.data.tables import read_labelled
     from scorefield.estimators.model_files import save_model
 
     check_output(output, force=force, kinds=(".skops",))
@@ -141,9 +161,9 @@ def fit(
         stored, n = commands.fit_parquet(data, target, seed=seed, verbose=_verbose(quiet))
     else:
         with _working(f"reading {data}", quiet):
-            table = commands.read_labelled(data, target)
+            table = read_labelled(data, target)
         stored, n = commands.fit(table, target, seed=seed, verbose=_verbose(quiet)), len(table)
-    save_model(output, stored)
+    save_model(output, stored, replace=force)
     model = stored["model"]
     _say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
     _say(quiet, f"wrote {output}")
@@ -157,12 +177,13 @@ def predict(
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Score a table, part by part: prediction, probability of each class, log density, in the order of its rows.
+    """Score a table: prediction, probability of each class and log density, in the order of its rows.
 
     Example: [b]scorefield predict model.skops new.csv -o scored.csv[/b]
     """
     from scorefield.cli import commands
-    from scorefield.data.files import check_output, read_parts, write_parts
+    from scorefield.data.files import check_output, write_parts
+    from scorefield.data.tables import read_parts
     from scorefield.estimators.model_files import load_model
 
     check_output(output, force=force)
@@ -175,7 +196,7 @@ def predict(
                 yield commands.scores(stored, part)
                 bar.advance(task, len(part))
 
-        n = write_parts(output, scored())
+        n = write_parts(output, scored(), replace=force)
     _say(quiet, f"scored {n} rows\nwrote {output}")
 
 
@@ -201,7 +222,7 @@ def sample(
     stored = load_model(model)
     with _working("sampling", quiet):
         table = commands.sample(stored, label, n, seed)
-    write_parts(output, [table])
+    write_parts(output, [table], replace=force)
     _say(quiet, f"wrote {output}")
 
 
@@ -214,12 +235,13 @@ def quality(
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Tell whether generated rows are credible: distributions, correlations, a two-sample test, copies.
+    """Check whether generated rows are credible: distributions, correlations, a two-sample test, copies.
 
     Example: [b]scorefield quality real.csv synthetic.csv --html quality.html[/b]
     """
     from scorefield.cli import commands
-    from scorefield.data.files import check_output, read_table
+    from scorefield.data.files import check_output
+    from scorefield.data.tables import read_table
     from scorefield.evaluation.quality import compare_tables
 
     if html is not None:
@@ -228,7 +250,7 @@ def quality(
     with _working("comparing", quiet):
         found = compare_tables(*tables, random_state=seed)
         if html is not None:
-            commands.write_quality_page(html, found, *tables)
+            commands.write_quality_page(html, found, *tables, replace=force)
     if not quiet:
         table = Table("column", "kind", "distance", box=None)
         for column in found.columns:
@@ -244,28 +266,29 @@ def quality(
 def advise(
     data: Data,
     target: Target,
-    minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more of it narrows the intervals.")] = 2.0,
+    minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
     learner: Annotated[str, typer.Option(help="forest, logistic, neighbours, network or boosting.")] = "forest",
     html: Annotated[pathlib.Path | None, typer.Option(help="Write a page with a plot.")] = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Tell whether over-sampling is worth it on a table: remedies compared on it, and code for the best.
+    """Tell whether over-sampling is worth it on a table: compares remedies and prints code for the best.
 
     Example: [b]scorefield advise data.csv --target fraud --html advice.html[/b]
     """
     from scorefield.cli import commands
     from scorefield.data.files import check_output
+    from scorefield.data.tables import read_labelled
 
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
-    table = commands.read_labelled(data, target)
+    table = read_labelled(data, target)
     with _working(f"comparing remedies, about {minutes:g} minutes", quiet):
         advice = commands.advise(table, target, learner=learner, minutes=minutes, seed=seed)
     _say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
-        commands.write_advice_page(html, advice)
+        commands.write_advice_page(html, advice, replace=force)
         _say(quiet, f"wrote {html}")
 
 
@@ -312,9 +335,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option(help="Few seeds and short training: a quarter of an hour for all.")] = False,
     jobs: Jobs = 1,
 ):
-    """Run the paper's experiments and write a report of them.
+    """Run the paper's experiments and write a report.
 
-    A run that was stopped goes on where it was. Example: [b]scorefield reproduce imbalanced-10d --seeds 5[/b]
+    A stopped run continues where it was. Example: [b]scorefield reproduce imbalanced-10d --seeds 5[/b]
     """
     from scorefield.studies.paper import registry
 
@@ -341,7 +364,7 @@ def benchmark(
 ):
     """Compare over-samplers and generative classifiers on 22 real imbalanced tables.
 
-    A run that was stopped goes on where it was. Example: [b]scorefield benchmark --quick[/b]
+    A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
     """
     from scorefield.studies.benchmark import registry
 
@@ -358,15 +381,3 @@ def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
     from scorefield.studies.paper import registry
 
     _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)
-
-
-def main():
-    """Run the command; an error is one line on standard error unless --debug is given."""
-    try:
-        app(prog_name="scorefield")
-    except Exception as error:
-        if _state["debug"]:
-            raise
-        message = " ".join(str(error).split()) or type(error).__name__
-        _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
-        sys.exit(1)

@@ -1,68 +1,21 @@
 """What the commands do with tables and models, apart from the command line itself."""
 
+import os
+
 import numpy as np
 
-from scorefield.data.files import read_table, write_whole
+from scorefield.data.columns import check_numbers
+from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import MODELS, ScoreDensity
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
-MAX_CATEGORIES = 100  # distinct texts of a column beyond which it is no category
-STREAMED_BYTES = 256 << 20  # of a Parquet file beyond which it is read in parts: whole, it takes several times that
-LOOKED_AT = 200  # values from which a column of dates is told
-NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's own chain, a row a chain
+STREAMED_BYTES = 256 << 20  # larger Parquet files are read in parts: in memory a table takes several times its file
+NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
-DATE = r".*\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|.*\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b.*"
-DECIMAL_COMMA = r"\s*-?\d+,\d+\s*"
-
-
-def read_labelled(path, target):
-    """A table with a column of labels; columns of text become categories, dates are refused."""
-    table = read_table(path)
-    if target not in table.columns:
-        names = ", ".join(map(str, table.columns[:10])) + (", ..." if table.shape[1] > 10 else "")
-        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
-    if table.shape[1] == 1:
-        raise ValueError(f"Expected columns beside the target in {path}, got none.")
-    labels = table[target]
-    if labels.isna().any():
-        n_missing = int(labels.isna().sum())
-        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
-    if labels.dtype.kind == "f" and not (labels == labels.round()).all():
-        raise ValueError(f"Expected labels in {target!r}, got fractions; a class is a whole number or a text.")
-    for name in table.columns:
-        if name != target and _is_text(table[name]):
-            table[name] = _as_category(table[name])
-    return table
-
-
-def _is_text(column):
-    import pandas as pd
-
-    return not (pd.api.types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype))
-
-
-def _as_category(column):
-    values = column.dropna().astype(str)
-    looked_at = values.iloc[:LOOKED_AT]
-    if len(values) and looked_at.str.fullmatch(DATE).all():
-        raise ValueError(
-            f"Expected numbers or categories in column {column.name!r}, got dates such as {values.iloc[0]!r}; replace "
-            "it by numbers (days since a date, hour, weekday) or drop it."
-        )
-    if len(values) and looked_at.str.fullmatch(DECIMAL_COMMA).all():
-        raise ValueError(
-            f"Expected a decimal point in the numbers of column {column.name!r}, got {values.iloc[0]!r}; replace the "
-            "decimal commas."
-        )
-    if values.nunique() > MAX_CATEGORIES:
-        raise ValueError(
-            f"Expected numbers or at most {MAX_CATEGORIES} categories in column {column.name!r}, got "
-            f"{values.nunique()} different texts such as {values.iloc[0]!r}; drop it or group them."
-        )
-    return column.astype("category")
+UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
 
 
 def _strategy(text, labels):
@@ -71,8 +24,10 @@ def _strategy(text, labels):
         known, wanted = {str(label): label for label in labels}, {}
         for pair in text.split(","):
             name, _, count = pair.partition("=")
-            if name.strip() not in known or not count.strip().isdigit():
-                raise ValueError(f"Expected label=count with a label of {list(known)}, got {pair!r}.")
+            if name.strip() not in known or not count.strip().isdecimal():
+                raise ValueError(
+                    f"Expected label=count with a label of {list(known)} in --strategy, got {pair!r}; correct it."
+                )
             wanted[known[name.strip()]] = int(count)
         return wanted
     try:
@@ -81,18 +36,34 @@ def _strategy(text, labels):
         return text
 
 
+def _check_memory(n_rows, n_columns):
+    """Refuse to make a table that this machine could not hold; one value takes eight bytes."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        memory = UNKNOWN_MEMORY
+    needed = 8 * n_rows * n_columns
+    if needed > memory:
+        raise ValueError(
+            f"Expected rows that fit into the {memory >> 30} GiB of memory, got {n_rows:,} rows of {n_columns} "
+            f"columns, which need at least {needed >> 30:,} GiB; ask for fewer rows."
+        )
+
+
 def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False, verbose=0):
     """The table with generated rows, and the counts of each label before and after."""
     if model not in ("auto", *MODELS):
-        raise ValueError(f"Expected a model of auto, {', '.join(MODELS)}, got {model!r}.")
+        raise ValueError(f"Expected --model auto, {', '.join(MODELS)}, got {model!r}; choose one of them.")
     if mark and "is_synthetic" in table:
         raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
     X, y = table.drop(columns=[target]), table[target]
     sampler = Langevin(**{**NEAR, **chain}) if chain else None
-    density = ScoreDensity(model=model, verbose=verbose)
-    over = ScoreOverSampler(_strategy(strategy, y.unique()), density, sampler, random_state=seed)
+    counts = _strategy(strategy, y.unique())
+    if isinstance(counts, dict):
+        _check_memory(sum(counts.values()), table.shape[1])
+    over = ScoreOverSampler(counts, ScoreDensity(model=model, verbose=verbose), sampler, random_state=seed)
     X_more, y_more = over.fit_resample(X, y)
-    result = X_more.copy()  # in one piece
+    result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
     if mark:
         result["is_synthetic"] = over.is_synthetic_
@@ -101,7 +72,7 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0
 
 
 def fit(table, target, *, seed=0, verbose=0):
-    """A `ScoreClassifier` of a table of numbers, with what is needed to make such a table again."""
+    """A `ScoreClassifier` of a table of numbers, with the column names and dtypes that `sample` needs."""
     X, y = table.drop(columns=[target]), table[target]
     text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
     if text:
@@ -119,12 +90,12 @@ def _check_no_gaps(X):
 
 
 def is_large(path):
-    """Whether a table is learned from in parts: a folder, or a large Parquet file."""
+    """True if a table is read in parts for a fit: a folder, or a large Parquet file."""
     return path.is_dir() or (path.suffix == ".parquet" and path.is_file() and path.stat().st_size > STREAMED_BYTES)
 
 
 def fit_parquet(path, target, *, seed=0, verbose=0):
-    """What `fit` returns, from Parquet files that need not fit into memory, and the number of their rows."""
+    """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows too."""
     table = ParquetTable(path, target)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
@@ -138,11 +109,13 @@ def scores(stored, part):
     model = stored["model"]
     missing = [name for name in model.feature_names_in_ if name not in part.columns]
     if missing:
-        raise ValueError(f"Expected the columns that the model was fitted to, got none named {missing[0]!r}.")
-    try:
-        X = part[list(model.feature_names_in_)].astype(np.float64)
-    except ValueError as error:
-        raise ValueError(f"Expected numbers in every column of the model: {error}.") from error
+        raise ValueError(
+            f"Expected the columns that the model was fitted to, got none named {missing[0]!r}; add or rename it."
+        )
+    X = part[list(model.feature_names_in_)]
+    check_numbers(X, first_row=part.index[0] + 1)
+    _check_no_gaps(X)
+    X = X.astype(np.float64)
     proba = model.predict_proba(X)
     found = {f"predicted_{stored['target']}": model.predict(X)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
@@ -150,13 +123,14 @@ def scores(stored, part):
 
 
 def sample(stored, label, n, seed):
-    """Generated rows of one class as a table like the one that was learned from."""
+    """Generated rows of one class, with the columns and dtypes of the training table."""
     import pandas as pd
 
     model, target = stored["model"], stored["target"]
     known = {str(value): value for value in model.classes_.tolist()}
     if label not in known:
-        raise ValueError(f"Expected a label of {list(known)}, got {label!r}.")
+        raise ValueError(f"Expected a --label of {list(known)}, got {label!r}; choose one of them.")
+    _check_memory(n, len(stored["columns"]))
     rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
     rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
     rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
@@ -164,7 +138,7 @@ def sample(stored, label, n, seed):
 
 
 def describe(stored):
-    """What a stored model is, as names and values."""
+    """A description of a stored model, as names and values."""
     model = stored["model"]
     return {
         "model": type(model).__name__,
@@ -186,7 +160,7 @@ def advise(table, target, *, learner, minutes, seed):
 
     known = learners(seed)
     if learner not in known:
-        raise ValueError(f"Expected a learner of {', '.join(known)}, got {learner!r}.")
+        raise ValueError(f"Expected a --learner of {', '.join(known)}, got {learner!r}; choose one of them.")
     X = table.drop(columns=target)
     _check_no_gaps(X)
     columns = pd.get_dummies(X, dtype=float)
@@ -194,19 +168,20 @@ def advise(table, target, *, learner, minutes, seed):
                      minutes=minutes, random_state=seed)  # fmt: skip
 
 
-def write_advice_page(path, advice):
-    """The advice as a page with a plot."""
+def write_advice_page(path, advice, *, replace=True):
+    """Write the advice as a page with a plot."""
     import matplotlib
 
     matplotlib.use("Agg")
-    advice.write_page(path)
+    advice.write_page(path, replace=replace)
 
 
-def write_quality_page(path, found, real, synthetic):
-    """The comparison of two tables as a page with pictures."""
+def write_quality_page(path, found, real, synthetic, *, replace=True):
+    """Write the comparison of two tables as a page with pictures."""
     import matplotlib
 
     from scorefield.display.html import Raw, page, picture, table, tag
+    from scorefield.display.planes import plain_label
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -223,13 +198,15 @@ def write_quality_page(path, found, real, synthetic):
             shares = pd.concat(
                 {label: t[name].astype(str).value_counts(normalize=True) for label, t in tables.items()}, axis=1
             )
-            shares.fillna(0).sort_index().plot.bar(ax=ax, color=list(COLOURS.values()), legend=False)
+            shares.fillna(0).sort_index().rename(index=plain_label).plot.bar(
+                ax=ax, color=list(COLOURS.values()), legend=False
+            )
         else:
             parts = {label: t[name].astype(float) for label, t in tables.items()}
             edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
             for label, part in parts.items():
                 ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
-        ax.set(title=f"{name}: distance {column['distance']:.2f}", xlabel=str(name))
+        ax.set(title=plain_label(f"{name}: distance {column['distance']:.2f}"), xlabel=plain_label(name))
     axes.flat[0].legend(list(COLOURS))
     columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
     body = [
@@ -238,4 +215,4 @@ def write_quality_page(path, found, real, synthetic):
         picture(figure, "The columns that differ most."),
         table("Distance of each column's distribution", ["column", "kind", "distance"], columns),
     ]
-    write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]))
+    write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]), replace=replace)

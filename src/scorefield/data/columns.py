@@ -1,15 +1,17 @@
 """Columns of real tables: which are numbers, integers or categories, and how generated numbers become rows again."""
 
+from collections import Counter
+from collections.abc import Iterable
 from numbers import Real
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-N_NEIGHBORS = 5  # rows of the class among which a generated row finds its categories, as in SMOTE-NC
+N_NEIGHBORS = 5  # rows of the class that a generated row may take its categories from, as in SMOTE-NC
 
 
 def is_frame(X):
-    """Whether X is a pandas DataFrame (without importing pandas)."""
+    """True for a pandas DataFrame (without importing pandas)."""
     return hasattr(X, "iloc") and hasattr(X, "dtypes")
 
 
@@ -22,12 +24,81 @@ def _is_category(dtype):
 
 
 def is_missing(value):
-    """None, NaN, or pandas' missing value, which is not equal to itself in a way of its own."""
+    """True for None, NaN, and pandas' NA and NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
+def check_unique(names, path):
+    """Refuse duplicate column names."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"Expected unique column names in {path}, got {twice!r} more than once; rename them.")
+
+
+def check_target(target, columns, path):
+    """Refuse a table without the column of labels, or with no other column."""
+    if target not in columns:
+        names = ", ".join(map(str, list(columns)[:10])) + (", ..." if len(columns) > 10 else "")
+        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
+    if len(columns) == 1:
+        raise ValueError(f"Expected columns beside the target in {path}, got none.")
+
+
+def check_labels(counts, target):
+    """Refuse labels (a dict of their counts) that are missing, fractions, or neither numbers nor text."""
+    n_missing = sum(count for label, count in counts.items() if is_missing(label))
+    if n_missing:
+        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
+    for label in counts:
+        if not isinstance(label, str | Real):
+            raise ValueError(f"Expected whole numbers or text as labels in {target!r}, got {label!r}; convert them.")
+        if isinstance(label, float) and not label.is_integer():
+            raise ValueError(
+                f"Expected labels in {target!r}, got fractions such as {label}; use whole numbers or text as classes."
+            )
+
+
+def check_one_kind(y):
+    """Refuse labels of both text and numbers, which cannot be sorted; only arrays of objects can hold both."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "O":
+        return
+    labels = np.ravel(y)
+    text = next((label for label in labels if isinstance(label, str)), None)
+    number = next((label for label in labels if isinstance(label, Real) and not is_missing(label)), None)
+    if text is not None and number is not None:
+        raise ValueError(
+            f"Expected labels of one kind in y, got text such as {text!r} and numbers such as {number!r}; make all of "
+            "them text or all numbers."
+        )
+
+
+def check_numbers(X, first_row=0):
+    """Refuse a DataFrame with cells that are not numbers; missing values are allowed."""
+    for i, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if getattr(dtype, "kind", "O") in "biuf":
+            continue
+        for row, value in enumerate(X.iloc[:, i], first_row):
+            if not _is_number(value):
+                raise ValueError(
+                    f"Expected numbers in column {name!r}, got {value!r} in row {row}; correct it, or encode the "
+                    "column as numbers."
+                )
+
+
+def _is_number(value):
+    """True for numbers, text that Python reads as one, and missing values."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return False
+    if not is_missing(value):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return False
+    return True
+
+
 def categorical_mask(X, categorical_features):
-    """Boolean mask of the columns that hold categories; "auto" takes them from the dtypes of a DataFrame."""
+    """Boolean mask of the categorical columns; "auto" takes them from the dtypes of a DataFrame."""
     d = X.shape[1]
     if isinstance(categorical_features, str) and categorical_features == "auto":
         return np.array([_is_category(dtype) for dtype in column_dtypes(X)], dtype=bool)
@@ -52,7 +123,7 @@ def categorical_mask(X, categorical_features):
 
 
 def check_table(X, mask):
-    """The numeric columns as floats (n, k); text and missing values are refused with the column's name."""
+    """The numeric columns as floats (n, k). Text and missing values raise an error that names the column."""
     names = list(X.columns) if is_frame(X) else list(range(X.shape[1]))
     dtypes = column_dtypes(X)
     columns = []
@@ -84,20 +155,20 @@ def check_table(X, mask):
 
 
 def column_spread(numbers):
-    """Standard deviation of each column; scaled before it is squared, so that large values do not overflow."""
+    """Standard deviation of each column, computed in units of its largest value to avoid overflow."""
     unit = np.abs(numbers).max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     return unit * (numbers / unit).std(axis=0)
 
 
 def integer_columns(X, mask):
-    """Which of the numeric columns have an integer dtype."""
+    """Boolean mask over the numeric columns: True for integer dtypes."""
     dtypes = column_dtypes(X)
     return np.array([getattr(dtypes[i], "kind", "O") in "iu" for i in np.flatnonzero(~mask)], dtype=bool)
 
 
 def assemble(X, mask, numbers, donors):
-    """Rows of X's own kind: generated numbers, and the categories of the `donors` rows."""
+    """Rows in the container and dtypes of X: generated numbers, and the categories of the `donors` rows."""
     if is_frame(X):
         rows = X.iloc[donors].copy()
         for position, i in enumerate(np.flatnonzero(~mask)):
@@ -110,7 +181,7 @@ def assemble(X, mask, numbers, donors):
 
 
 def cast(values, dtype):
-    """Numbers in a column's dtype: integers are rounded, and nothing leaves the dtype's range."""
+    """Numbers in a column's dtype: rounded for integers, and clipped to the range of the dtype."""
     kind = getattr(dtype, "kind", "O")
     inner = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))  # of pandas' nullable and sparse dtypes
     plain = np.dtype(inner) if kind in "iuf" else np.dtype(np.float64)
@@ -127,9 +198,9 @@ def cast(values, dtype):
 
 
 def donors_of(rng, class_numbers, generated, parents, has_categories):
-    """For each generated row, a row of its class whose categories it takes over whole, so that they stay consistent.
+    """For each generated row, the row of its class whose categories it takes, all of them, so that they are consistent.
 
-    One of the nearest rows in scaled numbers; the parent, or any row, where there are no numbers to compare.
+    A random one of the nearest rows in scaled numbers; without numbers the parent, or any row.
     """
     n = len(class_numbers)
     anywhere = np.where(parents >= 0, parents, rng.integers(0, n, len(generated)))

@@ -1,13 +1,17 @@
 """Numbers and labels of Parquet files, one row group at a time, checked before and while they are read."""
 
+import contextlib
 import functools
 import pathlib
 from collections import Counter
 
 import numpy as np
 
-PART_ROWS = 1 << 16  # rows that are decoded at once, in double precision: 52 MB with 100 columns
-READ_BYTES = 1 << 20  # of a column read ahead; without a bound pyarrow reads the whole column of a row group
+from scorefield.data.columns import check_labels, check_target, check_unique
+
+PART_ROWS = 1 << 16  # rows in memory while a table is read or written in parts: 52 MB with 100 columns of doubles
+READ_BYTES = 1 << 20  # read ahead per column; without a bound pyarrow reads the whole column of a row group
+INT64_DIGITS = 18  # decimal digits that always fit
 
 
 def _pyarrow():
@@ -23,7 +27,7 @@ def _pyarrow():
 
 
 def parquet_files(path):
-    """The Parquet files behind a path: the file itself, or those of a folder by name."""
+    """The Parquet files of a path: the file itself, or those of a folder, sorted by name."""
     path = pathlib.Path(path)
     if not path.exists():
         raise FileNotFoundError(f"Expected a Parquet file or a folder of them, but {path} does not exist.")
@@ -39,21 +43,70 @@ def parquet_files(path):
         )
     files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
     if not files:
-        raise ValueError(f"Expected Parquet files in the folder {path}, got none that ends in .parquet.")
+        raise ValueError(f"Expected Parquet files in the folder {path}, got none that ends in .parquet; name another.")
     return files
+
+
+@contextlib.contextmanager
+def open_parquet(file):
+    """Open a Parquet file; damaged files and duplicate column names are refused."""
+    pa = _pyarrow()
+    try:
+        with pa.parquet.ParquetFile(file, buffer_size=READ_BYTES, pre_buffer=False) as stream:
+            check_unique(stream.schema_arrow.names, file)
+            yield stream
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"Expected a Parquet file, got {file} ({reason}); write or fetch it again.") from error
+
+
+def _number_type(kind):
+    """The type that a column of decimals is read as: whole numbers where they fit, else double precision."""
+    pa = _pyarrow()
+    return pa.int64() if kind.scale == 0 and kind.precision <= INT64_DIGITS else pa.float64()
+
+
+def decimals_as_numbers(schema):
+    """The schema with numbers in place of decimals, which pandas would read as objects."""
+    for i, field in enumerate(schema):
+        if _pyarrow().types.is_decimal(field.type):
+            schema = schema.set(i, field.with_type(_number_type(field.type)))
+    return schema
+
+
+def cast_column(column, kind):
+    """An arrow column in another type; decimals by way of text, as arrow's own cast to double is not exact."""
+    pa = _pyarrow()
+    if column.type == kind:
+        return column
+    if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
+        column = column.cast(pa.string())
+    return column.cast(kind)
+
+
+def refuse_nested(file):
+    """Refuse a file with columns of lists or structs."""
+    with open_parquet(file) as stream:
+        for field in stream.schema_arrow:
+            if _pyarrow().types.is_nested(field.type):
+                raise ValueError(
+                    f"Expected numbers or text in column {field.name!r} of {file}, got {field.type}; flatten it into "
+                    "several columns or drop it."
+                )
 
 
 class ParquetTable:
     """Numbers and labels of a Parquet file or of the files of a folder, one row group at a time.
 
-    `groups` lists (file, row group, rows); `columns` maps all names to types, `names` are those beside the target.
+    `groups` lists (file, row group, rows); `columns` maps all names to types; `names` are the columns without the
+    target.
     """
 
     def __init__(self, path, target):
         self.path, self.target = path, target
         self.columns, self.groups = None, []
         for file in parquet_files(path):
-            with self._open(file) as stream:
+            with open_parquet(file) as stream:
                 self._check_schema(file, stream.schema_arrow)
                 sizes = [stream.metadata.row_group(g).num_rows for g in range(stream.num_row_groups)]
             self.groups += [(file, g, n) for g, n in enumerate(sizes) if n]
@@ -62,21 +115,14 @@ class ParquetTable:
             raise ValueError(f"Expected rows in {path}, got a header alone.")
         self._check_columns()
 
-    def _open(self, file):
-        pa = _pyarrow()
-        try:
-            return pa.parquet.ParquetFile(file, buffer_size=READ_BYTES, pre_buffer=False)
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"Expected a Parquet file, got {file}: {str(error).splitlines()[0]}") from error
-
     def _check_schema(self, file, schema):
-        twice = [name for name, count in Counter(schema.names).items() if count > 1]
-        if twice:
-            raise ValueError(f"Expected unique column names in {file}, got {twice[0]!r} more than once; rename them.")
         types = _pyarrow().types
-        columns = {f.name: f.type.value_type if types.is_dictionary(f.type) else f.type for f in schema}
+        columns = {
+            field.name: field.type.value_type if types.is_dictionary(field.type) else field.type
+            for field in decimals_as_numbers(schema)
+        }
         for index in (schema.pandas_metadata or {}).get("index_columns", []):
-            columns.pop(index if isinstance(index, str) else None, None)  # pandas reads it as no column either
+            columns.pop(index if isinstance(index, str) else None, None)  # not a column for pandas either
         self.columns = self.columns or columns
         for name in [*self.columns, *columns]:
             expected, found = self.columns.get(name, "no such column"), columns.get(name, "no such column")
@@ -88,16 +134,12 @@ class ParquetTable:
 
     def _check_columns(self):
         types, target = _pyarrow().types, self.target
-        if target not in self.columns:
-            names = ", ".join(list(self.columns)[:10]) + (", ..." if len(self.columns) > 10 else "")
-            raise ValueError(f"Expected a target among the columns of {self.path} ({names}), got {target!r}.")
+        check_target(target, self.columns, self.path)
         label = self.columns[target]
         kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string)
         if not any(kind(label) for kind in kinds):
-            raise ValueError(f"Expected whole numbers or texts as labels in {target!r}, got {label}; convert them.")
+            raise ValueError(f"Expected whole numbers or text as labels in {target!r}, got {label}; convert them.")
         self.names = [name for name in self.columns if name != target]
-        if not self.names:
-            raise ValueError(f"Expected columns beside the target in {self.path}, got none.")
         for name in self.names:
             if not any(kind(self.columns[name]) for kind in kinds[:3]):
                 raise ValueError(
@@ -109,7 +151,7 @@ class ParquetTable:
 
     @property
     def integers(self):
-        """Names of the columns of whole numbers."""
+        """Names of the integer columns."""
         return [name for name in self.names if _pyarrow().types.is_integer(self.columns[name])]
 
     @property
@@ -123,35 +165,29 @@ class ParquetTable:
 
     @functools.cached_property
     def _labels(self):
-        """The classes in order and their counts: a pass over one column, a small part of the file."""
+        """The sorted classes and their counts, from a pass over the label column."""
         pa, counts = _pyarrow(), Counter()
         for file, group, _ in self.groups:
-            with self._open(file) as stream:
+            with open_parquet(file) as stream:
                 column = stream.read_row_group(group, columns=[self.target]).column(0)
-            found = pa.compute.value_counts(column.cast(self.columns[self.target]))
+            found = pa.compute.value_counts(cast_column(column, self.columns[self.target]))
             counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
-        n_missing = sum(count for label, count in counts.items() if label is None or label != label)
-        if n_missing:
-            raise ValueError(
-                f"Expected a label in every row, got {n_missing} missing in {self.target!r}; drop those rows."
-            )
-        if any(isinstance(label, float) and not label.is_integer() for label in counts):
-            raise ValueError(f"Expected labels in {self.target!r}, got fractions; a class is a whole number or a text.")
+        check_labels(counts, self.target)
         ordered = sorted(counts)
         classes = np.array(ordered, dtype=self.columns[self.target].to_pandas_dtype())
         return classes, np.array([counts[label] for label in ordered])
 
     def parts(self, group):
-        """(rows in double precision, class numbers) of one row group, at most PART_ROWS at a time."""
+        """Yield (rows in double precision, class indices) of one row group, at most PART_ROWS at a time."""
         file, number, _ = self.groups[group]
-        with self._open(file) as stream:
+        with open_parquet(file) as stream:
             for batch in stream.iter_batches(PART_ROWS, row_groups=[number], columns=[*self.names, self.target]):
                 yield self._rows(batch, file), self._codes(batch.column(self.target), file)
 
     def _rows(self, batch, file):
         rows = np.empty((len(batch), len(self.names)))
         for j, name in enumerate(self.names):
-            column = batch.column(name).cast(self.columns[name])
+            column = cast_column(batch.column(name), self.columns[name])
             rows[:, j] = np.nan if column.null_count else column.to_numpy(zero_copy_only=False)
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=0))
         if len(bad):
@@ -163,9 +199,12 @@ class ParquetTable:
 
     def _codes(self, labels, file):
         pa, kind = _pyarrow(), self.columns[self.target]
-        codes = pa.compute.index_in(labels.cast(kind), value_set=pa.array(self.classes.tolist(), kind))
+        codes = pa.compute.index_in(cast_column(labels, kind), value_set=pa.array(self.classes.tolist(), kind))
         if codes.null_count:
-            raise ValueError(f"Expected the labels that were counted, got others in {file.name}: it was changed.")
+            raise ValueError(
+                f"Expected the labels that were counted before, got others in {file.name}; do not change the file "
+                "during a fit."
+            )
         return codes.to_numpy()
 
     def read(self):

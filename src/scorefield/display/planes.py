@@ -5,6 +5,11 @@ from sklearn.decomposition import PCA
 from sklearn.utils import check_array
 
 
+def plain_label(text):
+    """Text as matplotlib shows it literally: between two dollar signs it would read a formula."""
+    return str(text).replace("$", r"\$")
+
+
 class Plane:
     """A line or plane in d dimensions: an origin and k = 1 or 2 orthonormal directions."""
 
@@ -44,7 +49,7 @@ def plane_of(X, features=None):
     if isinstance(features, str) and features != "pca":
         raise ValueError(f"Expected features None, 'pca' or a pair of columns, got {features!r}; name two columns.")
     if features is None and d <= 2:
-        return Plane(np.zeros(d), np.eye(d), names)
+        return Plane(np.zeros(d), np.eye(d), [plain_label(name) for name in names])
     if features is None or isinstance(features, str):
         if min(X.shape) < 2:
             raise ValueError(
@@ -59,7 +64,7 @@ def plane_of(X, features=None):
         raise ValueError(f"Expected one or two of the columns {names} or their indices, got {features!r}.")
     origin = np.median(X, axis=0)
     origin[index] = 0.0
-    return Plane(origin, np.eye(d)[index], [names[i] for i in index])
+    return Plane(origin, np.eye(d)[index], [plain_label(names[i]) for i in index])
 
 
 def grid_points(axes):

@@ -6,6 +6,9 @@ from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _num_samples as num_samples
+from sklearn.utils.validation import validate_data as sklearn_validate_data
+
+from scorefield.data.columns import check_numbers, check_one_kind, is_frame
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -27,6 +30,7 @@ __all__ = [
     "fit_context",
     "fit_task",
     "num_samples",
+    "validate_data",
     "with_callbacks",
 ]
 
@@ -41,3 +45,11 @@ def fit_task(estimator, **data):
     context.call_on_fit_task_begin(estimator=estimator, **data)
     yield
     context.call_on_fit_task_end(estimator=estimator, **data)
+
+
+def validate_data(estimator, X, y="no_validation", **options):
+    """scikit-learn's function, with errors that name the column of a text and the labels that do not go together."""
+    if is_frame(X):
+        check_numbers(X)
+    check_one_kind(y)
+    return sklearn_validate_data(estimator, X, y, **options)

@@ -14,7 +14,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import map_rows, standardized
 from scorefield._jax.errors import warn_caller
@@ -33,6 +33,7 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.calibration import fit_temperature

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import as_rows, map_rows, standardized
 from scorefield._jax.errors import DivergedError, warn_caller
@@ -27,6 +27,7 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.progress import ProgressReport

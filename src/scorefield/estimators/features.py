@@ -6,11 +6,11 @@ The paper's score features (its multi-modal example), with one field for all row
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.estimators._sklearn import HasMethods, fit_context
+from scorefield.estimators._sklearn import HasMethods, fit_context, validate_data
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
 

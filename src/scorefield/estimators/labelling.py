@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, fit_context
+from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, fit_context, validate_data
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.oversampling import ScoreOverSampler

@@ -35,11 +35,11 @@ PLAIN_NODES = {
 }
 
 
-def save_model(path, stored):
+def save_model(path, stored, *, replace=True):
     """Write a dictionary of a fitted ``model`` and plain values that belong to it; the file is whole or absent."""
     import skops.io
 
-    with whole_file(path) as partial:
+    with whole_file(path, replace=replace) as partial:
         skops.io.dump({"format": FORMAT, "version": __version__, **_pack(stored)}, partial)
 
 

@@ -18,6 +18,7 @@ from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.columns import (
     assemble,
     categorical_mask,
+    check_one_kind,
     check_table,
     column_spread,
     donors_of,
@@ -178,6 +179,7 @@ class ScoreOverSampler(BaseOverSampler):
         X_resampled : like X, with a fresh index
         y_resampled : like y
         """
+        check_one_kind(y)
         return super().fit_resample(X, y, **params)
 
     def _fit_resample(self, X, y, spread=None, rivals=None):

@@ -10,10 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import pytree, static
+from scorefield.estimators._sklearn import validate_data
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.inference import decisions
 from scorefield.inference.decisions import Boundary, LinearLogits

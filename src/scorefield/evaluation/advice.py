@@ -86,7 +86,7 @@ class Advice:
         axes[0].invert_yaxis()
         return axes[0].figure
 
-    def write_page(self, path):
+    def write_page(self, path, *, replace=True):
         """Write a self-contained HTML page with the verdict, the table, the plot and the code."""
         from scorefield.data.files import write_whole
         from scorefield.display.html import page, picture, table, tag
@@ -101,7 +101,7 @@ class Advice:
             tag("p", f"{self.n_splits} train-test splits of {self.n_rows} rows. Code for {self.winner}:"),
             tag("pre", self.code),
         ]  # fmt: skip
-        write_whole(path, page("Is over-sampling worth it here?", body))
+        write_whole(path, page("Is over-sampling worth it here?", body), replace=replace)
 
 
 def _remedies(estimator, y, inner, n_rare, seed, ratios):

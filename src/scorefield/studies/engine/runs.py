@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pathlib
 import platform
+import signal
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -100,6 +101,32 @@ def _attempt(task, folder):
     return None
 
 
+def _attempt_in_worker(task, folder):
+    try:
+        return _attempt(task, folder)
+    except SystemExit:
+        os._exit(128 + signal.SIGTERM)  # a raised SystemExit would only end the task
+
+
+def _handle_termination():
+    """End the tasks of a worker by an exception, so that unfinished files are removed."""
+
+    def end(number, frame):
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit
+
+    signal.signal(signal.SIGTERM, end)
+
+
+@contextlib.contextmanager
+def _ignored(number):
+    handler = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+
+
 def run_all(tasks, folder, *, jobs=1, finished=None):
     """Run the (experiment, seed, config) tasks that have no rows yet; return messages about failures.
 
@@ -126,9 +153,11 @@ def _attempts(tasks, folder, jobs):
             yield task, _attempt(task, folder)
         return
     with _one_thread_each():
-        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"))  # jax's threads do not survive a fork
+        spawn = multiprocessing.get_context("spawn")  # jax's threads do not survive a fork
+        pool = ProcessPoolExecutor(jobs, spawn, initializer=_handle_termination)
         try:
-            waiting = {pool.submit(_attempt, task, folder): task for task in tasks}
+            with _ignored(signal.SIGINT):  # workers inherit it: Ctrl-C reaches them too, but this process ends them
+                waiting = {pool.submit(_attempt_in_worker, task, folder): task for task in tasks}
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         except BrokenProcessPool:
@@ -136,6 +165,10 @@ def _attempts(tasks, folder, jobs):
                 "Expected all processes to finish, got one that was killed, perhaps for lack of memory; finished seeds "
                 "are kept: run again with fewer --jobs."
             ) from None
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
