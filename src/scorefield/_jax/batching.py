@@ -33,7 +33,9 @@ def _apply(function: Callable, rows: jax.Array) -> Any:
 
 def rows_per_call(points: int = 1) -> int:
     """Rows of one compiled call for a function that evaluates a field at `points` points a row."""
-    return max(POINTS_PER_CALL.get(jax.default_backend(), POINTS_ON_ACCELERATOR) // points, 64)
+    budget = POINTS_PER_CALL.get(jax.default_backend(), POINTS_ON_ACCELERATOR)
+    # A call has a cost of its own: 64 rows share it, unless they take more than four times the budget.
+    return max(budget // points, min(64, 4 * budget // points), 1)
 
 
 def standardized(rows: np.ndarray, mean: Any, scale: Any) -> np.ndarray:

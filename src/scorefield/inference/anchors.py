@@ -19,6 +19,10 @@ from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrun
 
 LogDensity = Callable[[jax.Array], jax.Array]
 MAX_KERNELS = 256  # rows behind the importance proposal
+N_DRAWS = 16384
+# Evaluations of a field behind one anchor: ten seconds of a processor for a network of two layers of 128 units.
+MAX_POINTS = 1 << 22
+MIN_DRAWS = 2048  # a relative error of 2 % where the proposal fits
 WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
 
 
@@ -115,12 +119,14 @@ def importance_proposal(rows: object) -> Proposal:
 
 
 def importance_anchor(
-    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = 16384, points: int = 1
+    key: jax.Array, log_density: LogDensity, rows: object, *, n_draws: int = N_DRAWS, points: int = 1
 ) -> Anchor:
     """-log Z with Z = E_q[exp(log_density) / q] over draws of `importance_proposal`, and its effective sample size.
 
-    `points` is the number of points at which the log density evaluates its field.
+    `points` is the number of points at which the log density evaluates its field; where it is large, fewer draws are
+    made.
     """
+    n_draws = min(n_draws, max(MAX_POINTS // points, MIN_DRAWS))
     proposal = importance_proposal(rows)
     draws = proposal.sample(key, n_draws)
     log_weights = map_rows(log_density, draws, points=points) - map_rows(
