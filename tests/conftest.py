@@ -9,8 +9,17 @@ from scorefield.fields.mixtures import mixture
 
 @pytest.fixture(scope="session")
 def skewed_mixture():
-    """Two overlapping parts of unequal mass and shape: a symmetric target could not detect a reversed sign."""
+    """Two overlapping components of unequal mass and shape: a symmetric target could not detect a reversed sign."""
     return mixture([0.7, 0.3], [[-0.5, 0.3], [1.2, -0.8]], [[[0.8, 0.3], [0.3, 0.5]], [[0.4, -0.1], [-0.1, 0.6]]])
+
+
+@pytest.fixture(scope="session")
+def paper_classes():
+    """The paper's two 2-D Gaussian classes, centred at (0, 0) and (4, 4)."""
+    return (
+        mixture([1.0], [[0.0, 0.0]], [[[1.0, -0.5], [-0.5, 1.0]]]),
+        mixture([1.0], [[4.0, 4.0]], [[[1.0, 0.5], [0.5, 1.0]]]),
+    )
 
 
 @pytest.fixture(scope="session")

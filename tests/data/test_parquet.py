@@ -54,11 +54,12 @@ def test_moments_in_parts_are_those_of_the_whole(rng):
     moments = Moments()
     for part in np.split(X, [1, 7, 1000, 1003, 4000]):
         moments.add(part)
+    mean, scale, covariance = moments.units(X.dtype)
+    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14, atol=1e-43)
     units = np.array([1.0, 1e-30, 1e6])
     expected = np.cov((X - X.mean(axis=0)) / units, rowvar=False, bias=True)
-    np.testing.assert_allclose(moments.mean, X.mean(axis=0), rtol=1e-14, atol=1e-43)
     # A column of 1e8 + N(0, 1) is stored to 1.5e-8, so its moments are no better.
-    np.testing.assert_allclose(moments.covariance / np.outer(units, units), expected, atol=1e-7)
+    np.testing.assert_allclose(covariance * np.outer(scale / units, scale / units), expected, atol=1e-7)
     naive = np.mean(X[:, 0] ** 2) - np.mean(X[:, 0]) ** 2  # the control: sums of squares lose all digits
     assert abs(naive - expected[0, 0]) > 0.1
 

@@ -12,7 +12,7 @@ from scorefield.fields.diffusion import init_diffusion_field
 from scorefield.fields.divergence import forward_divergence, network_divergence, network_laplacian
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance, standard_gaussian
-from scorefield.fields.mixtures import mixture, paper_classes_2d, random_mixture
+from scorefield.fields.mixtures import mixture, random_mixture
 from scorefield.fields.networks import ACTIVATIONS, Network, init_network
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
@@ -125,10 +125,10 @@ def test_mixture_moments_and_samples(key):
     np.testing.assert_allclose(np.cov(rows.T), covariance, atol=5 * np.abs(covariance).max() / np.sqrt(n))
 
 
-def test_paper_linear_scores():
+def test_paper_linear_scores(paper_classes):
     """Linear fields equal -Sigma^-1 x + Sigma^-1 mu: the paper's theoretical A and b of its 2-D example."""
     expected = [([[-1.33, -0.67], [-0.67, -1.33]], [0, 0]), ([[-1.33, 0.67], [0.67, -1.33]], [2.67, 2.67])]
-    for truth, (a, b) in zip(paper_classes_2d(), expected, strict=True):
+    for truth, (a, b) in zip(paper_classes, expected, strict=True):
         np.testing.assert_allclose(jax.jacfwd(truth)(jnp.zeros(2)), a, atol=0.005)
         np.testing.assert_allclose(truth(jnp.zeros(2)), b, atol=0.005)
 

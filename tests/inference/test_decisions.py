@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scorefield._jax.pytrees import Method, pytree
+from scorefield._jax.pytrees import pytree
+from scorefield.fields.base import Field
 from scorefield.fields.gaussian import fit_gaussian
-from scorefield.fields.mixtures import mixture, paper_classes_2d
+from scorefield.fields.mixtures import mixture
 from scorefield.inference.decisions import (
     LinearLogits,
-    LogRatio,
     decide,
-    find_boundary,
-    log_posterior,
-    logistic_logits,
-    posterior_gradient,
-    posterior_score,
+    log_softmax_gradient,
+    newton_zeros,
+    softmax_gradient,
 )
 from scorefield.inference.two_gaussians import (
     boundary_derivative,
@@ -27,14 +25,27 @@ from scorefield.inference.two_gaussians import (
     misclassification_probability,
 )
 
+
+def logistic_logits(coefficients, intercept):
+    """Logits of p(1|x) = 1 / (1 + exp(-(intercept + coefficients' x)))."""
+    columns = np.stack([np.zeros(len(coefficients)), coefficients], axis=1)
+    return LinearLogits(jnp.asarray(columns, jnp.float32), jnp.array([0.0, intercept]))
+
+
+@pytree
+class LogRatio:
+    """x -> log p1(x) - log p0(x) + log_odds - margin: the paper's gamma(x), zero on the boundary."""
+
+    first: Field
+    second: Field
+    log_odds: float = 0.0
+    margin: float = 0.0
+
+    def __call__(self, x):
+        return self.second.potential(x) - self.first.potential(x) + self.log_odds - self.margin
+
+
 PAPER_1D = logistic_logits([3.5], -0.1)
-
-
-def test_log_posterior_is_bayes_rule():
-    likelihood, priors = np.array([[0.2, 0.5], [0.9, 0.1]]), np.array([0.943, 0.057])
-    joint = likelihood * priors
-    expected = joint / joint.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(np.exp(log_posterior(jnp.log(likelihood), jnp.asarray(priors))), expected, rtol=1e-5)
 
 
 def test_decide():
@@ -60,15 +71,15 @@ def test_logistic_posterior_equals_appendix_a(key):
     for x in np.asarray(jax.random.normal(key, (5, 2))) + 1.5:
         f = intercept + theta @ x
         point = jnp.asarray(x)
-        s0, s1 = (np.asarray(posterior_score(logits, point, label)) for label in (0, 1))
+        s0, s1 = (np.asarray(log_softmax_gradient(logits, point, label)) for label in (0, 1))
         np.testing.assert_allclose(s0, -theta / (1 + np.exp(-f)), rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(s1, theta * np.exp(-f) / (1 + np.exp(-f)), rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(s0 - s1, -theta, rtol=1e-4)
         np.testing.assert_allclose(s0 + s1, -theta * (1 - np.exp(-f)) / (1 + np.exp(-f)), rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(s0 / s1, -np.exp(f), rtol=1e-3)
-        gradient = np.asarray(posterior_gradient(logits, point, 0))
+        gradient = np.asarray(softmax_gradient(logits, point, 0))
         np.testing.assert_allclose(gradient, -theta / ((1 + np.exp(f)) * (1 + np.exp(-f))), rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(posterior_gradient(logits, point, 1), -gradient, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(softmax_gradient(logits, point, 1), -gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_general_binary_posterior_equals_appendix_a():
@@ -82,10 +93,10 @@ def test_general_binary_posterior_equals_appendix_a():
     d0, d1 = np.asarray(jax.jacfwd(energies)(x))
     total = np.exp(-f0) + np.exp(-f1)
     logits = lambda z: -energies(z)  # noqa: E731
-    np.testing.assert_allclose(posterior_score(logits, x, 0), (d1 - d0) * np.exp(-f1) / total, rtol=1e-5)
-    np.testing.assert_allclose(posterior_score(logits, x, 1), (d0 - d1) * np.exp(-f0) / total, rtol=1e-5)
+    np.testing.assert_allclose(log_softmax_gradient(logits, x, 0), (d1 - d0) * np.exp(-f1) / total, rtol=1e-5)
+    np.testing.assert_allclose(log_softmax_gradient(logits, x, 1), (d0 - d1) * np.exp(-f0) / total, rtol=1e-5)
     expected = (d1 - d0) / ((1 + np.exp(f0 - f1)) * (1 + np.exp(f1 - f0)))
-    np.testing.assert_allclose(posterior_gradient(logits, x, 0), expected, rtol=1e-5)
+    np.testing.assert_allclose(softmax_gradient(logits, x, 0), expected, rtol=1e-5)
 
 
 def test_softmax_posterior():
@@ -96,8 +107,8 @@ def test_softmax_posterior():
     proba = jax.nn.softmax(logits(x))
     for label in range(3):
         expected = weights[:, label] - weights @ proba
-        np.testing.assert_allclose(posterior_score(logits, x, label), expected, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(posterior_gradient(logits, x, label), proba[label] * expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(log_softmax_gradient(logits, x, label), expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(softmax_gradient(logits, x, label), proba[label] * expected, rtol=1e-4, atol=1e-6)
 
 
 @pytree
@@ -111,29 +122,25 @@ class LogitGap:
 
 def test_paper_logistic_1d_boundary():
     """theta = (-0.1, 3.5): the boundary is x = 0.1 / 3.5 = 0.03, one Newton step from anywhere."""
-    found = find_boundary(LogitGap(PAPER_1D), [[-3.0], [0.0], [5.0]])
+    found = newton_zeros(LogitGap(PAPER_1D), [[-3.0], [0.0], [5.0]])
     np.testing.assert_allclose(found.points[:, 0], 0.1 / 3.5, atol=1e-5)
     assert round(float(found.points[0, 0]), 2) == 0.03
     assert found.converged.all()
     assert found.n_iter.max() <= 3
 
 
-def test_boundary_of_the_paper_classes(key):
+def test_boundary_of_the_paper_classes(key, paper_classes):
     """Points on the quadratic boundary of the 2-D classes; App. B's equation vanishes there, elsewhere it does not."""
-    class0, class1 = paper_classes_2d()
-    ratio = LogRatio(Method(class0, "potential"), Method(class1, "potential"))
+    class0, class1 = paper_classes
+    ratio = LogRatio(class0, class1)
     starts = np.asarray(jax.random.uniform(key, (50, 2), minval=-2.0, maxval=6.0))
-    found = find_boundary(ratio, starts, tol=1e-4)
+    found = newton_zeros(ratio, starts, tol=1e-4)
     assert found.converged.all()
     moments = (class0.means[0], class0.covariances[0], class1.means[0], class1.covariances[0])
     np.testing.assert_allclose(boundary_equation(found.points, *moments), 0, atol=1e-3)
     assert np.abs(boundary_equation(starts, *moments)).max() > 1
-    shifted = find_boundary(LogRatio(*ratio_parts(class0, class1), log_odds=1.0, margin=1.0), starts, tol=1e-4)
+    shifted = newton_zeros(LogRatio(class0, class1, log_odds=1.0, margin=1.0), starts, tol=1e-4)
     np.testing.assert_allclose(shifted.points, found.points, atol=1e-3)  # odds and margin cancel
-
-
-def ratio_parts(class0, class1):
-    return Method(class0, "potential"), Method(class1, "potential")
 
 
 @pytree
@@ -143,7 +150,7 @@ class NoRoot:
 
 
 def test_boundary_that_does_not_exist_is_reported():
-    found = find_boundary(NoRoot(), [[1.0, 1.0], [0.0, 0.0]], max_iter=20)
+    found = newton_zeros(NoRoot(), [[1.0, 1.0], [0.0, 0.0]], max_iter=20)
     assert not found.converged.any()
     assert (found.residual >= 1).all()
     assert np.isfinite(found.points).all()
@@ -159,7 +166,7 @@ class Kink:
 
 
 def test_damping():
-    found = find_boundary(Kink(), [[5.0], [-20.0]])
+    found = newton_zeros(Kink(), [[5.0], [-20.0]])
     assert found.converged.all()
     np.testing.assert_allclose(found.points, 0, atol=1e-5)
 
@@ -220,7 +227,7 @@ def test_misclassification_probability(rng):
 def test_linear_field_boundary_is_near_zero(rng):
     """The paper's linear 1-D example: two fitted Gaussians, Newton's boundary near 0 (the paper found 0.017)."""
     fields = [fit_gaussian(rng.normal(mean, 1, size=(1000, 1))) for mean in (-2, 2)]
-    found = find_boundary(LogRatio(*(Method(f, "potential") for f in fields)), [[1.0]], tol=1e-4)
+    found = newton_zeros(LogRatio(*fields), [[1.0]], tol=1e-4)
     assert found.converged.all()
     # Errors of the two means move it by .022 and those of the two variances by .024: four standard errors are .13.
     assert abs(found.points[0, 0]) < 0.13
@@ -233,9 +240,9 @@ def test_linear_field_boundary_is_near_zero(rng):
         (lambda: decide(np.zeros((3, 2)), margin=-1), "margin >= 0"),
         (lambda: decide(np.zeros((3, 2)), costs=np.zeros((3, 3))), "costs of shape"),
         (lambda: decide(np.zeros((3, 2)), costs=[[1, 0], [0, 1]]), "transposed"),
-        (lambda: find_boundary(NoRoot(), [[0.0]], tol=0), "tol > 0"),
-        (lambda: find_boundary(NoRoot(), np.zeros((0, 2))), "starts"),
-        (lambda: find_boundary(NoRoot(), [[np.nan]]), "finite"),
+        (lambda: newton_zeros(NoRoot(), [[0.0]], tol=0), "tol > 0"),
+        (lambda: newton_zeros(NoRoot(), np.zeros((0, 2))), "starts"),
+        (lambda: newton_zeros(NoRoot(), [[np.nan]]), "finite"),
         (lambda: boundary_roots_1d(0, -1, 0, 1), "positive"),
         (lambda: log_constant([0, 0], [[1, 2], [2, 1]], [0, 0], np.eye(2)), "positive definite"),
     ],

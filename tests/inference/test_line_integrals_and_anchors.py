@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from scorefield import ScoreDensity
+from scorefield._jax import batching
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, pytree
 from scorefield.fields.base import Field
@@ -15,6 +17,7 @@ from scorefield.fields.gaussian import fit_gaussian, gaussian_from_covariance, s
 from scorefield.fields.mixtures import mixture
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
+from scorefield.inference import anchors
 from scorefield.inference.anchors import (
     counting_anchor,
     gaussian_anchor,
@@ -116,6 +119,42 @@ def test_smoothing(key, kernel):
     mean = smooth(key, Step(), 1, 1.0, kernel=kernel, n=4000)(jnp.array([0.2]))
     # The mean of sign(0.2 + u): 0.2 for uniform u in [-1, 1]; 3/2 (0.2 - 0.2^3 / 3) with Epanechnikov weights.
     assert abs(float(mean[0]) - {"uniform": 0.2, "epanechnikov": 0.296}[kernel]) < 0.04
+
+
+def test_a_smoothed_potential_needs_no_integral(key, skewed_mixture):
+    """Its gradient is the smoothed field, and its differences are the line integrals of that field."""
+    smoothed = smooth(key, skewed_mixture, 2, 0.5)
+    assert smoothed.conservative
+    rows = jax.random.normal(key, (20, 2))
+    scores = jax.vmap(smoothed)(rows)
+    np.testing.assert_allclose(jax.vmap(jax.grad(smoothed.potential))(rows), scores, atol=1e-4)
+    origin = jnp.array([0.3, -0.1])
+    difference = jax.vmap(smoothed.potential)(rows) - smoothed.potential(origin)
+    integrals = jax.vmap(line_integral(smoothed, origin))(rows)
+    np.testing.assert_allclose(difference, integrals, atol=1e-4)
+    plain = jax.vmap(skewed_mixture.potential)(rows) - skewed_mixture.potential(origin)
+    assert np.abs(plain - integrals).max() > 0.01  # negative control: without smoothing
+    assert not smooth(key, init_vector_field(key, 2, hidden=(4,)), 2, 0.5).conservative
+
+
+@pytest.mark.parametrize(("model", "nodes"), [("kernel", 1), ("mlp", 32)])
+def test_smoothing_is_counted_where_memory_and_work_are_bounded(key, rng, monkeypatch, model, nodes):
+    """64 offsets a point, 32 nodes a line: rows per call and draws of the anchor fall accordingly."""
+    rows, blocks = rng.normal(size=(60, 2)), []
+
+    def recorded(function, block):
+        blocks.append((function, len(block)))
+        return jax.jit(lambda f, b: jax.vmap(f)(b))(function, block)
+
+    monkeypatch.setattr(batching, "_apply", recorded)
+    density = ScoreDensity(model=model, hidden=(8,), max_steps=100, smoothing=0.3, random_state=0).fit(rows)
+    points = 64 * nodes
+    heavy = [size for function, size in blocks if "SmoothedField" in repr(jax.tree.structure(function))]
+    assert sum(heavy) * points <= 2 * anchors.MAX_POINTS
+    assert max(heavy) <= batching.rows_per_call(points)
+    blocks.clear()
+    density.grad_log_density(rng.normal(size=(300, 2)))
+    assert max(size for _, size in blocks) <= batching.rows_per_call(64)
 
 
 def test_epanechnikov_weights_favour_the_centre(key):

@@ -14,7 +14,7 @@ from scorefield._jax.storage import from_plain
 from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField, NoisyField, init_diffusion_field
 from scorefield.fields.gaussian import standard_gaussian
-from scorefield.fields.mixtures import mixture, paper_classes_2d
+from scorefield.fields.mixtures import mixture
 from scorefield.fields.neural import EnergyField, init_vector_field
 from scorefield.sampling import kernels as chains
 from scorefield.sampling.samplers import Samples
@@ -119,9 +119,9 @@ def test_half_precision_agrees_with_single(key, skewed_mixture):
         drawn(field, "double")
 
 
-def test_paper_bookkeeping(key):
+def test_paper_bookkeeping(key, paper_classes):
     """100 chains of 1000 steps with 200 discarded are 80,000 rows; small cases are those of the paper's tables."""
-    truth = paper_classes_2d()[0]
+    truth = paper_classes[0]
     rows = np.asarray(truth.sample(key, 200))
     drawn = Langevin(step_size=0.003, chain_length=1000, discard=0.2).sample(key, truth, 80_000, rows)
     assert drawn.rows.shape == (80_000, 2)

@@ -13,6 +13,9 @@ from scorefield._jax.pytrees import compiled
 # accelerator wants enough rows to fill it, and 2^20 of them take half a gigabyte a layer.
 POINTS_PER_CALL = {"cpu": 1 << 12}
 POINTS_ON_ACCELERATOR = 1 << 20
+# Standardised values are clipped to this magnitude before they reach a model. Log densities grow at most with its
+# square, 1e32, which leaves single precision a factor of 1e6 for weights and precisions: a result may be -inf, not NaN.
+FURTHEST = 1e16
 CALLS_IN_FLIGHT = 3  # results are fetched while the next blocks are computed
 
 
@@ -33,15 +36,21 @@ def _apply(function: Callable, rows: jax.Array) -> Any:
 
 def rows_per_call(points: int = 1) -> int:
     """Rows of one compiled call for a function that evaluates a field at `points` points a row."""
-    return max(POINTS_PER_CALL.get(jax.default_backend(), POINTS_ON_ACCELERATOR) // points, 64)
+    budget = POINTS_PER_CALL.get(jax.default_backend(), POINTS_ON_ACCELERATOR)
+    # A call has a cost of its own: 64 rows share it, unless they take more than four times the budget.
+    return max(budget // points, min(64, 4 * budget // points), 1)
 
 
-def standardized(rows: np.ndarray, mean: Any, scale: Any) -> np.ndarray:
-    """Rows less mean over scale, in single precision but subtracted in double; no large temporary is made."""
+def standardized(rows: np.ndarray, mean: Any, scale: Any, *, furthest: float = np.inf) -> np.ndarray:
+    """Rows less mean over scale, in single precision but subtracted in double; no large temporary is made.
+
+    Magnitudes are clipped to `furthest`.
+    """
     result = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), 1 << 16):
         block = slice(start, start + (1 << 16))
-        result[block] = (rows[block] - mean) / scale
+        with np.errstate(over="ignore"):  # an infinity is clipped here, or refused by `as_rows`
+            result[block] = ((rows[block] - mean) / scale).clip(-furthest, furthest)
     return result
 
 
@@ -49,9 +58,13 @@ def map_rows(function: Callable, rows: Any, *, points: int = 1, standardize: tup
     """Apply a one-point pytree `function` to every row, in padded blocks: memory and compilations are bounded.
 
     `points` is the number of points at which the function evaluates a field for one row. With `standardize`, a pair
-    (mean, scale), every block is standardized first.
+    (mean, scale), every block is standardized first, with magnitudes clipped to FURTHEST.
     """
     rows = np.asarray(rows)
+    if len(rows) == 0:
+        dtype = jax.dtypes.canonicalize_dtype(rows.dtype) if standardize is None else np.float32
+        shapes = jax.eval_shape(function, jax.ShapeDtypeStruct(rows.shape[1:], dtype))
+        return jax.tree.map(lambda leaf: np.empty((0, *leaf.shape), leaf.dtype), shapes)
     size = min(rows_per_call(points), bucket(len(rows)))
     function = jax.device_put(function)  # once, not with every block
     waiting: deque = deque()
@@ -68,7 +81,7 @@ def map_rows(function: Callable, rows: Any, *, points: int = 1, standardize: tup
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         used = len(block)
-        block = block if standardize is None else standardized(block, *standardize)
+        block = block if standardize is None else standardized(block, *standardize, furthest=FURTHEST)
         waiting.append((start, used, _apply(function, block if used == size else pad_rows(block, size))))
         if len(waiting) >= CALLS_IN_FLIGHT:
             fetch()

@@ -45,10 +45,6 @@ class Moments:
     def mean(self):
         return self.shift + self.unit * self.centre
 
-    @property
-    def covariance(self):
-        return self.products / self.n * np.outer(self.unit, self.unit)
-
     def units(self, dtype):
         """The mean and scale of every column, and the covariance of rows in these units."""
         deviation = self.unit * np.sqrt(np.diag(self.products) / self.n)

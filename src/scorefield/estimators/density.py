@@ -419,8 +419,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return self._normalize()[1]
 
     def _has_potential(self, field):
-        flow = self.model_name_ == "diffusion" and self.anchor == "auto"
-        return (field.conservative or flow) and self.smoothing is None
+        flow = self.model_name_ == "diffusion" and self.anchor == "auto" and self.smoothing is None
+        return field.conservative or flow
 
     def _smoothed(self, field):
         if self.smoothing is None:
@@ -430,14 +430,16 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _unnormalised(self, field):
         """Log density of standardised rows up to the anchor's constant, as a pytree function of one point."""
         if self._has_potential(field):
-            return FlowLogDensity(field) if self.model_name_ == "diffusion" else Method(field, "potential")
+            return (
+                FlowLogDensity(field) if self.model_name_ == "diffusion" else Method(self._smoothed(field), "potential")
+            )
         return line_integral(
             self._smoothed(field), self.origin_, rule=self.integrator, key=jax.random.key(0)
         )  # the key serves the Monte-Carlo rule only
 
     def _points(self, field):
         """Points at which the log density of one row evaluates the field."""
-        return 1 if self._has_potential(field) else N_NODES
+        return self._smoothed(field).points * (1 if self._has_potential(field) else N_NODES)
 
     def _log_density(self):
         """The log density of standardised rows as a jax function of one point."""
@@ -470,7 +472,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)
         field = self._smoothed(from_plain(self.model_))
-        scores = map_rows(Method(field, "__call__"), X, standardize=(self.mean_, self.scale_))
+        scores = map_rows(Method(field, "__call__"), X, points=field.points, standardize=(self.mean_, self.scale_))
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):

@@ -38,7 +38,7 @@ class _PosteriorField:
     gradient: bool = static()
 
     def __call__(self, x):
-        field = decisions.posterior_gradient if self.gradient else decisions.posterior_score
+        field = decisions.softmax_gradient if self.gradient else decisions.log_softmax_gradient
         return field(self.logits, x, self.label)  # type: ignore[arg-type]
 
 
@@ -186,7 +186,7 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     pair = [_index(known, label, logits, X) for label in classes]
     # Double precision inside this call only: single precision cannot resolve 1e-6 of a log density of a hundred.
     with jax.enable_x64(True):
-        found = decisions.find_boundary(_LogOdds(_widened(logits), *pair), X, tol=tol, max_iter=max_iter)
+        found = decisions.newton_zeros(_LogOdds(_widened(logits), *pair), X, tol=tol, max_iter=max_iter)
     return Boundary(found.points.astype(X.dtype), *found[1:])
 
 

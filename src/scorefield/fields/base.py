@@ -18,6 +18,7 @@ class Field:
 
     conservative: ClassVar[bool] = False
     normalized: ClassVar[bool] = False  # the potential is a log density, not merely one up to a constant
+    points: ClassVar[int] = 1  # evaluations of a model behind one call; memory is bounded by their number
     unit_inputs: ClassVar[bool] = False  # its network sees centred values of unit scale: three digits serve them
 
     def __call__(self, x: jax.Array) -> jax.Array:

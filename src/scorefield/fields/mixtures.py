@@ -1,7 +1,4 @@
-"""Gaussian mixtures whose log density, score and samples are exact: the truth of tests and simulations.
-
-Includes the two classes of the paper's 2-D example (its figure of the data-generating process).
-"""
+"""Gaussian mixtures whose log density, score and samples are exact: the truth of tests and simulations."""
 
 import jax
 import jax.numpy as jnp
@@ -61,14 +58,6 @@ def mixture(weights: object, means: object, covariances: object) -> GaussianMixt
             f"got shapes {w.shape}, {m.shape}, {c.shape}."
         )
     return GaussianMixture(jnp.asarray(w / w.sum()), jnp.asarray(m), jnp.asarray(c))
-
-
-def paper_classes_2d() -> tuple[GaussianMixture, GaussianMixture]:
-    """The paper's two 2-D Gaussian classes, centred at (0, 0) and (4, 4)."""
-    return (
-        mixture([1.0], [[0.0, 0.0]], [[[1.0, -0.5], [-0.5, 1.0]]]),
-        mixture([1.0], [[4.0, 4.0]], [[[1.0, 0.5], [0.5, 1.0]]]),
-    )
 
 
 def random_mixture(key: jax.Array, d: int, n_components: int = 3) -> GaussianMixture:

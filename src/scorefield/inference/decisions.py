@@ -18,12 +18,6 @@ ScalarFunction = Callable[[jax.Array], jax.Array]
 MAX_HALVINGS = 8  # of a Newton step that does not bring the function closer to zero
 
 
-def log_posterior(log_likelihood: jax.Array, priors: jax.Array) -> jax.Array:
-    """log p(y|x) from log p(x|y) (..., classes) and prior probabilities (classes,)."""
-    joint = log_likelihood + jnp.log(priors)
-    return joint - jax.scipy.special.logsumexp(joint, axis=-1, keepdims=True)
-
-
 def check_costs(costs: object, n_classes: int) -> np.ndarray:
     """Validate costs[true, predicted]: square, finite, and never cheaper to be wrong than to be right."""
     matrix = np.asarray(costs, dtype=float)
@@ -68,35 +62,14 @@ class LinearLogits:
         return x @ self.coefficients + self.intercepts
 
 
-def logistic_logits(coefficients: object, intercept: float) -> LinearLogits:
-    """Logits of p(1|x) = 1 / (1 + exp(-(intercept + coefficients' x)))."""
-    column = jnp.asarray(coefficients, jnp.float32)
-    return LinearLogits(
-        jnp.stack([jnp.zeros_like(column), column], axis=1), jnp.array([0.0, intercept], dtype=jnp.float32)
-    )
-
-
-def posterior_score(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
+def log_softmax_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
     """grad_x log p(label|x) for the softmax of any jax function x -> logits (classes,)."""
     return jax.grad(lambda z: jax.nn.log_softmax(logits(z))[label])(x)
 
 
-def posterior_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
+def softmax_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
     """grad_x p(label|x) for the softmax of any jax function x -> logits (classes,)."""
     return jax.grad(lambda z: jax.nn.softmax(logits(z))[label])(x)
-
-
-@pytree
-class LogRatio:
-    """x -> log_density_1(x) - log_density_0(x) + log_odds - margin: the paper's gamma(x), zero on the boundary."""
-
-    log_density_0: ScalarFunction
-    log_density_1: ScalarFunction
-    log_odds: float = 0.0
-    margin: float = 0.0
-
-    def __call__(self, x: jax.Array) -> jax.Array:
-        return self.log_density_1(x) - self.log_density_0(x) + self.log_odds - self.margin
 
 
 class Boundary(NamedTuple):
@@ -133,7 +106,7 @@ def _newton(function, starts, tol, *, max_iter):
     return jax.vmap(one_point)(starts)
 
 
-def find_boundary(function: ScalarFunction, starts: object, *, tol: float = 1e-6, max_iter: int = 50) -> Boundary:
+def newton_zeros(function: ScalarFunction, starts: object, *, tol: float = 1e-6, max_iter: int = 50) -> Boundary:
     """Zeros of a pytree function of one point, by x <- x - g grad g / |grad g|^2, halved while |g| grows.
 
     The paper's x - g / grad g divides by a vector; this is the least-norm step that solves the linearised equation.

@@ -94,8 +94,8 @@ def path_gap(field: Field, origin: object, rows: object, *, n_nodes: int = 64) -
     """
     table = np.asarray(rows, dtype=np.float32)
     straight = line_integral(field, origin, n_nodes=n_nodes)
-    bent = BentPath(straight)
-    return np.abs(map_rows(straight, table, points=n_nodes) - map_rows(bent, table, points=2 * n_nodes))
+    bent, points = BentPath(straight), n_nodes * field.points
+    return np.abs(map_rows(straight, table, points=points) - map_rows(bent, table, points=2 * points))
 
 
 @pytree
@@ -112,15 +112,28 @@ class BentPath:
 
 @pytree
 class SmoothedField(Field):
-    """Weighted mean of a field over fixed offsets: score smoothing over a neighbourhood."""
+    """Weighted mean of a field over fixed offsets: score smoothing over a neighbourhood.
+
+    Its potential is the mean of the potentials, where the field has one.
+    """
 
     field: Field
     offsets: jax.Array  # (k, d)
     weights: jax.Array  # (k,) summing to one
 
+    @property
+    def conservative(self) -> bool:  # type: ignore[override]
+        return self.field.conservative
+
+    @property
+    def points(self) -> int:  # type: ignore[override]
+        return len(self.offsets) * self.field.points
+
     def __call__(self, x: jax.Array) -> jax.Array:
-        # One offset after the other: memory does not grow with their number.
-        return self.weights @ jax.lax.map(self.field, x + self.offsets)
+        return self.weights @ jax.vmap(self.field)(x + self.offsets)
+
+    def potential(self, x: jax.Array) -> jax.Array:
+        return self.weights @ jax.vmap(self.field.potential)(x + self.offsets)
 
 
 def smooth(

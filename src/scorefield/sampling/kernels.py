@@ -145,7 +145,7 @@ def run_chains(key, kernel, starts, centre, limit, n_steps, n_discard):
     n_chains, d = starts.shape
     n_keep = n_steps - n_discard
     slots = bucket(n_keep, smallest=1)
-    size = min(bucket(n_chains, smallest=64), rows_per_call(), max(64, CHUNK_VALUES // (slots * d)))
+    size = min(bucket(n_chains, smallest=64), rows_per_call(kernel.field.points), max(64, CHUNK_VALUES // (slots * d)))
     blocks = []
     for begin in range(0, n_chains, size):
         index = np.minimum(np.arange(begin, begin + size), n_chains - 1)
