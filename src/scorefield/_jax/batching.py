@@ -41,24 +41,27 @@ def rows_per_call(points: int = 1) -> int:
     return max(budget // points, min(64, 4 * budget // points), 1)
 
 
-def standardized(rows: np.ndarray, mean: Any, scale: Any, *, furthest: float = np.inf) -> np.ndarray:
+def standardized(
+    rows: np.ndarray, mean: Any, scale: Any, mix: np.ndarray | None = None, *, furthest: float = np.inf
+) -> np.ndarray:
     """Rows less mean over scale, in single precision but subtracted in double; no large temporary is made.
 
-    Magnitudes are clipped to `furthest`.
+    Magnitudes are clipped to `furthest`. A matrix `mix` (d, d) multiplies the standardised rows.
     """
     result = np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), 1 << 16):
         block = slice(start, start + (1 << 16))
         with np.errstate(over="ignore"):  # an infinity is clipped here, or refused by `as_rows`
-            result[block] = ((rows[block] - mean) / scale).clip(-furthest, furthest)
+            z = ((rows[block] - mean) / scale).clip(-furthest, furthest)
+            result[block] = z if mix is None else z @ mix
     return result
 
 
-def map_rows(function: Callable, rows: Any, *, points: int = 1, standardize: tuple[Any, Any] | None = None) -> Any:
+def map_rows(function: Callable, rows: Any, *, points: int = 1, standardize: tuple[Any, ...] | None = None) -> Any:
     """Apply a one-point pytree `function` to every row, in padded blocks: memory and compilations are bounded.
 
-    `points` is the number of points at which the function evaluates a field for one row. With `standardize`, a pair
-    (mean, scale), every block is standardized first, with magnitudes clipped to FURTHEST.
+    `points` is the number of points at which the function evaluates a field for one row. With `standardize`, a tuple
+    (mean, scale) or (mean, scale, mix), every block is standardized first, with magnitudes clipped to FURTHEST.
     """
     rows = np.asarray(rows)
     if len(rows) == 0:

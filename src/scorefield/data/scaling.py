@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from scorefield.fields.gaussian import shrunk_covariance
+
+LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
+
 
 def column_units(X):
     """Mean and scale of each column, in double precision."""
@@ -11,6 +15,21 @@ def column_units(X):
     unit = np.where(widest > 0, widest, 1.0)
     deviation = unit * np.sqrt(np.mean(((X - mean) / unit) ** 2, axis=0))
     return mean, column_scale(mean, deviation, X.dtype)
+
+
+def decorrelation(z):
+    """The symmetric matrix that gives standardised rows unit covariance, and its inverse.
+
+    It is the identity for uncorrelated columns, and changes others as little as possible (Kessy, Lewin & Strimmer
+    2018). Correlations of few rows are shrunk; directions narrower than LEAST_VARIANCE keep that width.
+    """
+    correlation = np.eye(z.shape[1])
+    varying = np.flatnonzero(np.ptp(z, axis=0) > 0)
+    if len(varying) > 1:
+        correlation[np.ix_(varying, varying)] = shrunk_covariance(z[:, varying])
+    values, vectors = np.linalg.eigh(correlation)
+    values = np.sqrt(np.maximum(values, LEAST_VARIANCE))
+    return (vectors / values) @ vectors.T, (vectors * values) @ vectors.T
 
 
 def column_scale(mean, deviation, dtype):

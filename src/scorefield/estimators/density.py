@@ -19,7 +19,7 @@ from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
-from scorefield.data.scaling import column_units
+from scorefield.data.scaling import column_units, decorrelation
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -59,6 +59,7 @@ SOLVED = ("gaussian", "kernel")  # in closed form; the others are trained
 AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
 MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
+TRACE = 1e-3  # noise that leaves a density as it is
 LOW_ACCEPTANCE = 0.1
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
 
@@ -125,10 +126,11 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     activation : {"silu", "relu", "softplus", "tanh", "gelu"}
         "relu" follows the paper and is for "mlp" and "diffusion" only.
     noise : "auto" or float
-        Standard deviation of the noise added to (standardised) rows. "auto" is a quarter of Scott's bandwidth, and
-        zero where "exact" or "sliced" is asked for by name.
+        Standard deviation of the noise added to (standardised) rows. "auto" is a quarter of Scott's bandwidth, next to
+        nothing for "gaussian", and zero where "exact" or "sliced" is asked for by name.
     standardize : bool
-        Work on z-scores. The paper's simulations use False.
+        Work on z-scores whose correlations are removed, so that noise and steps respect narrow directions. The paper's
+        simulations use False.
     learning_rate : float
         Adam's step size at the start; it falls to zero over ``max_steps``.
     batch_size : int
@@ -258,10 +260,13 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Standardise the rows, split them, and set up the networks of the candidates."""
         key = key_from(self.random_state)
         self.dtype_ = X.dtype.str
-        self.mean_, self.scale_ = column_units(X) if self.standardize else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
+        if self.standardize:
+            self.mean_, self.scale_ = column_units(X)
+            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)))
         rows = as_rows(self._standardized(X))
         names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
-        noise = self._noise(*rows.shape)
+        noise = self._noise(rows)
         kept, held = split_held_out(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
         if len(kept) < 2:
             kept = held = rows
@@ -304,12 +309,22 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return min(wanted, self.least_variance_) or wanted
 
     def _standardized(self, X):
-        return standardized(X, self.mean_, self.scale_)
+        return standardized(X, *self._units())
 
-    def _noise(self, n, d):
+    def _units(self):
+        return self.mean_, self.scale_, self.mix_
+
+    def _log_volume(self):
+        """Log of the volume that standardising multiplies by."""
+        mixed = 0.0 if self.mix_ is None else np.linalg.slogdet(self.mix_)[1]
+        return mixed - np.log(self.scale_).sum()
+
+    def _noise(self, rows):
         if self.noise != "auto":
             return float(self.noise)
-        return 0.0 if self.objective in ("exact", "sliced") else default_noise(n, d)
+        if self.objective in ("exact", "sliced"):
+            return 0.0
+        return default_noise(*rows.shape) * (1.0 if self.standardize else float(np.sqrt(rows.var(axis=0).mean())))
 
     def _choose(self, prepared, trained):
         """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
@@ -322,7 +337,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         common = default_noise(*rows.shape)
         fields, losses = {}, {}
         for name, task in tasks.items():
-            field = fields[name] = trained[name].model if task else self._solve(key, name, kept, noise)
+            if name == "gaussian":  # at the common noise, as the others are
+                field = fields[name] = fit_gaussian(kept, noise=common)
+            else:
+                field = fields[name] = trained[name].model if task else self._solve(key, name, kept, noise)
             repeated = np.tile(held, (SELECTION_DRAWS, 1))
             losses[name] = mean_loss(
                 key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated
@@ -343,7 +361,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """A field of standardised rows in closed form."""
         if self.objective == "sliced":
             raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
-        return fit_gaussian(rows, noise=noise) if name == "gaussian" else fit_kernel(key, rows, noise=noise).field
+        if name == "kernel":
+            return fit_kernel(key, rows, noise=noise).field
+        # A Gaussian needs no noise; a trace of it makes constant columns regular.
+        return fit_gaussian(rows, noise=TRACE if self.noise == "auto" and self.standardize else noise)
 
     def _task(self, key, name, rows, held_out, noise):
         """A network to be trained on standardised rows."""
@@ -390,7 +411,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.anchor_ = [0.0, float(len(rows))]  # the log density is exact
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
-        rows = rows + self._noise(*rows.shape) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
+        rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
         if self.anchor in ("gaussian", "counting"):
             anchor = gaussian_anchor if self.anchor == "gaussian" else counting_anchor
             self.anchor_ = [float(value) for value in anchor(self._unnormalised(field), rows)]
@@ -448,7 +469,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def log_density_function(self):
         """The fitted log density as a jax function of one point in the units of X."""
         check_is_fitted(self)
-        return Plus(OfRawRows(self._log_density(), self.mean_, self.scale_), -np.log(self.scale_).sum())
+        return Plus(OfRawRows(self._log_density(), *self._units()), self._log_volume())
 
     def _check(self, X):
         check_is_fitted(self)
@@ -459,9 +480,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """Log density of each row, shape (n,)."""
         X = self._check(X)
         values = map_rows(
-            self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=(self.mean_, self.scale_)
+            self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=self._units()
         )
-        return (values - np.log(self.scale_).sum()).astype(X.dtype)
+        return (values + self._log_volume()).astype(X.dtype)
 
     def score(self, X, y=None):
         """Total log density of the rows."""
@@ -472,7 +493,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         """The score field at each row, shape (n, d)."""
         X = self._check(X)
         field = self._smoothed(from_plain(self.model_))
-        scores = map_rows(Method(field, "__call__"), X, points=field.points, standardize=(self.mean_, self.scale_))
+        scores = map_rows(Method(field, "__call__"), X, points=field.points, standardize=self._units())
+        scores = scores if self.mix_ is None else scores @ self.mix_  # which is symmetric
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):
@@ -502,7 +524,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return self._in_units_of_X(drawn)
 
     def _in_units_of_X(self, samples):
-        return dataclasses.replace(samples, rows=samples.rows * self.scale_ + self.mean_)
+        rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_
+        return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
 
 
 def warn_of_low_acceptance(samples, sampler):

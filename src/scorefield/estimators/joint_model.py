@@ -18,7 +18,7 @@ from scorefield.training.loop import train_many
 from scorefield.training.losses import JointLoss, LabelLoss
 
 # Of the within-class covariance of standardised rows: a direction that is narrower by far is taken for rounding.
-LEAST_VARIANCE = 1e-3
+LEAST_VARIANCE = 1e-4
 ROWS_PER_ROTATED = 20  # per column, from which a covariance needs no shrinkage: half of the members whiten by it
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 DENOISED_SHARE = 0.25

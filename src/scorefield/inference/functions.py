@@ -32,14 +32,16 @@ class Times:
 
 @pytree
 class OfRawRows:
-    """A function of standardised points as a function of raw ones."""
+    """A function of standardised points as a function of raw ones; see `_jax.batching.standardized`."""
 
     function: Any
     mean: Any
     scale: Any
+    mix: Any = None
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return self.function((x - self.mean) / self.scale)
+        z = (x - self.mean) / self.scale
+        return self.function(z if self.mix is None else z @ self.mix)
 
 
 @pytree
