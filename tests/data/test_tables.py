@@ -98,6 +98,23 @@ def test_categories_with_numbers_among_them_stay_categories(tmp_path):
     assert found.cat.categories.tolist() == ["2", "3", "4", "5more"]
 
 
+@pytest.mark.parametrize("labels", [[True, False], [0.0, 1.0], ["a", "b"]], ids=["bool", "float", "text"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "category"])
+def test_labels_of_any_kind(tmp_path, labels, kind):
+    table = pd.DataFrame({"c": np.arange(20), "y": labels * 10})
+    if kind == "csv":
+        table.to_csv(tmp_path / "t.csv", index=False)
+    else:
+        table.astype({"y": "category"} if kind == "category" else {}).to_parquet(tmp_path / "t.parquet")
+    assert read_labelled(next(tmp_path.iterdir()), "y")["y"].tolist() == labels * 10
+
+
+def test_dates_are_no_labels(tmp_path):
+    pd.DataFrame({"c": [1, 2], "y": pd.Timestamp("2020-01-01")}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"whole numbers or text as labels in 'y', got Timestamp.*; convert them"):
+        read_labelled(tmp_path / "t.parquet", "y")
+
+
 def test_decimals_are_numbers(tmp_path):
     prices = [decimal.Decimal(cents) / 100 for cents in range(1000, 1040)]
     columns = {

@@ -1,6 +1,5 @@
 """Columns of real tables: which are numbers, integers or categories, and how generated numbers become rows again."""
 
-from collections import Counter
 from collections.abc import Iterable
 from numbers import Real
 
@@ -26,36 +25,6 @@ def _is_category(dtype):
 def is_missing(value):
     """True for None, NaN, and pandas' NA and NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-
-
-def check_unique(names, path):
-    """Refuse duplicate column names."""
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise ValueError(f"Expected unique column names in {path}, got {twice!r} more than once; rename them.")
-
-
-def check_target(target, columns, path):
-    """Refuse a table without the column of labels, or with no other column."""
-    if target not in columns:
-        names = ", ".join(map(str, list(columns)[:10])) + (", ..." if len(columns) > 10 else "")
-        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
-    if len(columns) == 1:
-        raise ValueError(f"Expected columns beside the target in {path}, got none.")
-
-
-def check_labels(counts, target):
-    """Refuse labels (a dict of their counts) that are missing, fractions, or neither numbers nor text."""
-    n_missing = sum(count for label, count in counts.items() if is_missing(label))
-    if n_missing:
-        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
-    for label in counts:
-        if not isinstance(label, str | Real):
-            raise ValueError(f"Expected whole numbers or text as labels in {target!r}, got {label!r}; convert them.")
-        if isinstance(label, float) and not label.is_integer():
-            raise ValueError(
-                f"Expected labels in {target!r}, got fractions such as {label}; use whole numbers or text as classes."
-            )
 
 
 def check_one_kind(y):

@@ -7,15 +7,7 @@ import pathlib
 import secrets
 import shutil
 
-KINDS = (".csv", ".csv.gz", ".parquet")
-
-
-def kind_of(path):
-    """The format of a table by the ending of its path."""
-    for kind in KINDS:
-        if pathlib.Path(path).name.endswith(kind):
-            return kind
-    raise ValueError(f"Expected a file that ends in {', '.join(KINDS)}, got {path}; convert or rename it.")
+from scorefield.data.tables import KINDS
 
 
 def _partial_path(path):
@@ -127,11 +119,11 @@ def check_output(path, *, force=False, kinds=KINDS):
 
 def write_parts(path, parts, *, replace=True):
     """Write DataFrames one after the other into one whole file; returns the number of rows."""
-    kind, n_rows = kind_of(path), 0
+    path, n_rows = pathlib.Path(path), 0
     with whole_file(path, replace=replace) as partial, contextlib.ExitStack() as stack:
         writer = None
         for part in parts:
-            if kind == ".parquet":
+            if path.suffix == ".parquet":
                 import pyarrow as pa
                 import pyarrow.parquet
 
@@ -141,7 +133,7 @@ def write_parts(path, parts, *, replace=True):
                 writer.write_table(table)
             else:
                 if writer is None:
-                    opener = gzip.open if kind.endswith("gz") else open
+                    opener = gzip.open if path.suffix == ".gz" else open
                     writer = stack.enter_context(opener(partial, "wt", encoding="utf-8", newline=""))
                 part.to_csv(writer, index=False, header=n_rows == 0)
             n_rows += len(part)

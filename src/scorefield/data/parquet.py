@@ -1,98 +1,20 @@
 """Numbers and labels of Parquet files, one row group at a time, checked before and while they are read."""
 
-import contextlib
 import functools
-import pathlib
 from collections import Counter
 
 import numpy as np
 
-from scorefield.data.columns import check_labels, check_target, check_unique
-
-PART_ROWS = 1 << 16  # rows in memory while a table is read or written in parts: 52 MB with 100 columns of doubles
-READ_BYTES = 1 << 20  # read ahead per column; without a bound pyarrow reads the whole column of a row group
-INT64_DIGITS = 18  # decimal digits that always fit
-
-
-def _pyarrow():
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ValueError(
-            "Expected pyarrow to read Parquet files, but it is not installed; pip install 'scorefield[cli]'."
-        ) from error
-    return pyarrow
-
-
-def parquet_files(path):
-    """The Parquet files of a path: the file itself, or those of a folder, sorted by name."""
-    path = pathlib.Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"Expected a Parquet file or a folder of them, but {path} does not exist.")
-    if not path.is_dir():
-        if path.suffix != ".parquet":
-            raise ValueError(f"Expected a file that ends in .parquet or a folder of them, got {path}; convert it.")
-        return [path]
-    nested = next(path.glob("*/**/*.parquet"), None)
-    if nested is not None:
-        raise ValueError(
-            f"Expected Parquet files directly in {path}, got one in its folder {nested.parent.name}; columns that are "
-            "folder names are not read: write the table without partitions."
-        )
-    files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
-    if not files:
-        raise ValueError(f"Expected Parquet files in the folder {path}, got none that ends in .parquet; name another.")
-    return files
-
-
-@contextlib.contextmanager
-def open_parquet(file):
-    """Open a Parquet file; damaged files and duplicate column names are refused."""
-    pa = _pyarrow()
-    try:
-        with pa.parquet.ParquetFile(file, buffer_size=READ_BYTES, pre_buffer=False) as stream:
-            check_unique(stream.schema_arrow.names, file)
-            yield stream
-    except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"Expected a Parquet file, got {file} ({reason}); write or fetch it again.") from error
-
-
-def _number_type(kind):
-    """The type that a column of decimals is read as: whole numbers where they fit, else double precision."""
-    pa = _pyarrow()
-    return pa.int64() if kind.scale == 0 and kind.precision <= INT64_DIGITS else pa.float64()
-
-
-def decimals_as_numbers(schema):
-    """The schema with numbers in place of decimals, which pandas would read as objects."""
-    for i, field in enumerate(schema):
-        if _pyarrow().types.is_decimal(field.type):
-            schema = schema.set(i, field.with_type(_number_type(field.type)))
-    return schema
-
-
-def cast_column(column, kind):
-    """An arrow column in another type; decimals by way of text, as arrow's own cast to double is not exact."""
-    pa = _pyarrow()
-    if column.type == kind:
-        return column
-    if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
-        column = column.cast(pa.string())
-    return column.cast(kind)
-
-
-def refuse_nested(file):
-    """Refuse a file with columns of lists or structs."""
-    with open_parquet(file) as stream:
-        for field in stream.schema_arrow:
-            if _pyarrow().types.is_nested(field.type):
-                raise ValueError(
-                    f"Expected numbers or text in column {field.name!r} of {file}, got {field.type}; flatten it into "
-                    "several columns or drop it."
-                )
+from scorefield.data.tables import (
+    PART_ROWS,
+    cast_column,
+    check_labels,
+    check_target,
+    decimals_as_numbers,
+    import_pyarrow,
+    open_parquet,
+    parquet_files,
+)
 
 
 class ParquetTable:
@@ -116,7 +38,7 @@ class ParquetTable:
         self._check_columns()
 
     def _check_schema(self, file, schema):
-        types = _pyarrow().types
+        types = import_pyarrow().types
         columns = {
             field.name: field.type.value_type if types.is_dictionary(field.type) else field.type
             for field in decimals_as_numbers(schema)
@@ -133,7 +55,7 @@ class ParquetTable:
                 )
 
     def _check_columns(self):
-        types, target = _pyarrow().types, self.target
+        types, target = import_pyarrow().types, self.target
         check_target(target, self.columns, self.path)
         label = self.columns[target]
         kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string)
@@ -152,7 +74,7 @@ class ParquetTable:
     @property
     def integers(self):
         """Names of the integer columns."""
-        return [name for name in self.names if _pyarrow().types.is_integer(self.columns[name])]
+        return [name for name in self.names if import_pyarrow().types.is_integer(self.columns[name])]
 
     @property
     def classes(self):
@@ -166,13 +88,14 @@ class ParquetTable:
     @functools.cached_property
     def _labels(self):
         """The sorted classes and their counts, from a pass over the label column."""
-        pa, counts = _pyarrow(), Counter()
+        pa, counts = import_pyarrow(), Counter()
         for file, group, _ in self.groups:
             with open_parquet(file) as stream:
                 column = stream.read_row_group(group, columns=[self.target]).column(0)
             found = pa.compute.value_counts(cast_column(column, self.columns[self.target]))
             counts.update(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)))
-        check_labels(counts, self.target)
+        n_missing = sum(count for label, count in counts.items() if label is None or label != label)
+        check_labels(counts, n_missing, self.target)
         ordered = sorted(counts)
         classes = np.array(ordered, dtype=self.columns[self.target].to_pandas_dtype())
         return classes, np.array([counts[label] for label in ordered])
@@ -198,7 +121,7 @@ class ParquetTable:
         return rows
 
     def _codes(self, labels, file):
-        pa, kind = _pyarrow(), self.columns[self.target]
+        pa, kind = import_pyarrow(), self.columns[self.target]
         codes = pa.compute.index_in(cast_column(labels, kind), value_set=pa.array(self.classes.tolist(), kind))
         if codes.null_count:
             raise ValueError(

@@ -8,7 +8,7 @@ from imblearn.utils import check_sampling_strategy
 from scorefield.data.columns import categorical_mask, is_missing
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
-from scorefield.data.parquet import PART_ROWS
+from scorefield.data.tables import PART_ROWS
 from scorefield.estimators.oversampling import ScoreOverSampler, rival_places
 
 
