@@ -116,10 +116,11 @@ def scores(stored, part):
     check_numbers(X, first_row=part.index[0] + 1)
     _check_no_gaps(X)
     X = X.astype(np.float64)
-    proba = model.predict_proba(X)
-    found = {f"predicted_{stored['target']}": model.predict(X)}
+    log_proba, log_density = model.log_proba_and_density(X)
+    proba = np.exp(log_proba)
+    found = {f"predicted_{stored['target']}": model.decide(log_proba)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
-    return pd.DataFrame({**found, "log_density": model.score_samples(X)})
+    return pd.DataFrame({**found, "log_density": log_density})
 
 
 def sample(stored, label, n, seed):

@@ -57,12 +57,12 @@ class Moments:
 
 
 def fits_in_memory(table):
-    """Whether a `ParquetTable` has no more rows than the buffer."""
+    """True if a `ParquetTable` has no more rows than the buffer."""
     return table.n_rows <= BUFFER_ROWS
 
 
 def kept_whole(counts):
-    """Which classes are held whole: the smallest ones, as long as their rows together are few."""
+    """Boolean mask of the classes kept in memory: the smallest ones, up to KEPT_ROWS rows in total."""
     order = np.argsort(counts, kind="stable")
     kept = np.zeros(len(counts), bool)
     kept[order] = np.cumsum(np.asarray(counts)[order]) <= KEPT_ROWS
@@ -70,7 +70,7 @@ def kept_whole(counts):
 
 
 def _least(pool, new, size):
-    """The `size` rows of least rank: with random ranks a uniform sample of all that came, whatever their order."""
+    """The `size` rows with the lowest ranks: with random ranks, a uniform sample of all rows seen."""
     merged = [np.concatenate(pair) for pair in zip(pool, new, strict=True)]
     if len(merged[0]) <= size:
         return merged
@@ -100,7 +100,7 @@ class RowBuffer:
         self.order = []
 
     def _folded(self, group):
-        """Parts of a row group with the folds of their rows, which are the same whenever it is read."""
+        """Batches of a row group with the folds of their rows, which are the same at every reading."""
         folds = host_rng(self.key, Stream.BUFFER_FOLDS, group).integers(
             self.n_folds, size=self.source.groups[group][2], dtype=np.uint8
         )
@@ -110,7 +110,7 @@ class RowBuffer:
             start += len(rows)
 
     def _sample(self, pools, rng, group, sizes, moments=None):
-        """Let the rows of a group into the pools (rows, folds, groups, ranks) of their classes, of limited sizes."""
+        """Merge the rows of a group into the pools (rows, folds, groups, ranks) of their classes, up to their sizes."""
         for rows, labels, folds in self._folded(group):
             if moments is not None:
                 moments.add(rows)
@@ -176,6 +176,6 @@ class RowBuffer:
         return int(sizes.sum())
 
     def pooled(self):
-        """All rows in memory, those of small classes more often than in the file: (rows, class numbers)."""
+        """All rows of the pools: (rows, class numbers). Small classes have a larger share than in the file."""
         labels = np.repeat(np.arange(len(self.rows), dtype=np.int32), [len(pool) for pool in self.rows])
         return np.concatenate(self.rows), labels

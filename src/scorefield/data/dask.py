@@ -15,12 +15,12 @@ PIECE_ROWS = 2048  # a power of two, as the blocks of all methods are; the waste
 
 
 def is_lazy(X):
-    """Whether X is a dask collection (without importing dask)."""
+    """True for a dask collection (without importing dask)."""
     return hasattr(X, "__dask_graph__")
 
 
 def partition_wise(row_shape, dtype=None):
-    """Let a method of X also take dask arrays and dataframes: a lazy dask array comes back, with X's partitions.
+    """Decorate a method of X to accept dask arrays and dataframes; it then returns a lazy dask array.
 
     `row_shape` gives the shape of one row's result from the fitted estimator; `dtype` that of the result, else it is
     the floating dtype of X.
@@ -43,7 +43,7 @@ def partition_wise(row_shape, dtype=None):
 
 
 def _check_lazy(estimator, X):
-    """The floating dtype that the estimator works in; a table that it cannot take is refused before any computation."""
+    """Check a collection before any computation; returns the floating dtype of the result."""
     check_is_fitted(estimator)
     ndim, d = getattr(X, "ndim", None), estimator.n_features_in_
     if not isinstance(ndim, int) or ndim != 2:  # a Delayed has every attribute, and none of them is a number
@@ -64,7 +64,7 @@ def _check_lazy(estimator, X):
 
 
 def _snapshot(estimator):
-    """The estimator as it is now, as ONE node of the graph: each worker is sent it once, and can be sent it again.
+    """A frozen copy of the estimator as one node of the graph, which is sent to each worker once.
 
     (An object scattered to workers would be lost with them.) A later fit of the original replaces its attributes, so
     a shallow copy stands still. Its name comes from its content: several calls on one model share the node.
@@ -88,7 +88,7 @@ def _map_rows_lazily(method, model, table, like):
 
 
 def _apply_to_block(block, model, method, like):
-    """The method on one partition, in pieces of one size: all partitions of all tables run one compiled program."""
+    """Apply the method to one partition in pieces of one size, so that all partitions share one compiled program."""
     pieces = [block[start : start + PIECE_ROWS] for start in range(0, len(block), PIECE_ROWS)]
     return np.concatenate(
         [like, *(getattr(model, method)(pad_rows(piece, PIECE_ROWS))[: len(piece)] for piece in pieces)]

@@ -1,4 +1,4 @@
-"""Rows that must stay on one side of a split."""
+"""Splits that keep equal rows together: copies on both sides of a split would leak from one to the other."""
 
 import numpy as np
 
@@ -6,3 +6,20 @@ import numpy as np
 def same_rows(X):
     """A number for each row, the same for equal rows."""
     return np.unique(X, axis=0, return_inverse=True)[1].ravel()
+
+
+def split_distinct(rng, rows, fraction):
+    """Shuffled indices of the rows to keep and of about a `fraction` to hold out, with equal rows on one side.
+
+    There is at least one distinct row on each side, unless all rows are equal: then both sides have them all.
+    """
+    groups = same_rows(rows)
+    order = rng.permutation(len(rows))
+    n_groups = groups.max() + 1
+    if not fraction or n_groups == 1:
+        return order, order
+    n_held = min(max(1, round(fraction * n_groups)), n_groups - 1)
+    ranks = np.full(n_groups, len(rows))
+    np.minimum.at(ranks, groups[order], np.arange(len(rows)))  # of the first of each group in the shuffled order
+    held = np.isin(groups[order], np.argsort(ranks)[:n_held])
+    return order[~held], order[held]

@@ -1,4 +1,4 @@
-"""scikit-learn's private names and its callbacks: the only module that a change of them reaches."""
+"""scikit-learn's private names and its callbacks; no other module imports them."""
 
 import contextlib
 
@@ -15,7 +15,7 @@ try:  # scikit-learn 1.9 and later
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Placeholder for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method):  # type: ignore[no-redef]
         return method

@@ -442,7 +442,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """Labels of least expected cost."""
         check_is_fitted(self)
-        return self.classes_[decide(self.predict_log_proba(X), costs=self.costs, margin=self.margin)]
+        return self.decide(self.predict_log_proba(X))
+
+    def decide(self, log_proba):
+        """Labels of least expected cost for log posteriors, shape (n, classes)."""
+        return self.classes_[decide(log_proba, costs=self.costs, margin=self.margin)]
 
     @partition_wise(lambda self: (len(self.classes_),))
     def log_likelihood(self, X):

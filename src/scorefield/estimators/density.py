@@ -20,6 +20,7 @@ from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
 from scorefield.data.scaling import column_units, decorrelation
+from scorefield.data.splits import split_distinct
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -51,7 +52,6 @@ from scorefield.training.losses import (
     default_noise,
     mean_loss,
 )
-from scorefield.training.minibatches import split_held_out
 from scorefield.training.together import Task, train_together
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
@@ -267,7 +267,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rows = as_rows(self._standardized(X))
         names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
         noise = self._noise(rows)
-        kept, held = split_held_out(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
+        kept, held = (
+            rows[index]
+            for index in split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
+        )
         if len(kept) < 2:
             kept = held = rows
         tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}

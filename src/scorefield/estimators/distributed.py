@@ -1,4 +1,4 @@
-"""Over-sampling of tables that are larger than memory: a field of the rare rows, beside partitions left as they are."""
+"""Over-sampling of tables larger than memory: rare rows are gathered, all partitions are written as they are."""
 
 import copy
 
@@ -68,7 +68,7 @@ def resample_to_parquet(sampler, frame, target, folder):
 
 
 def _check_task(sampler, frame, target):
-    """The mask of categorical columns; what could not be over-sampled is refused before any computation."""
+    """Check the arguments before any computation; returns the mask of categorical columns."""
     if not isinstance(sampler, ScoreOverSampler):
         raise ValueError(f"Expected a ScoreOverSampler, got {type(sampler).__name__}; use its own fit_resample.")
     sampler._validate_params()
@@ -92,7 +92,7 @@ def _check_task(sampler, frame, target):
 
 
 def _strategy(sampler, labels):
-    """Rows to generate for each class, by imbalanced-learn's rules; they ask for one label a row, in any order."""
+    """Number of rows to generate per class, by imbalanced-learn's rules."""
     counts = labels.value_counts(dropna=False, split_out=1).compute()  # classes are few: no shuffle
     counts = counts[counts > 0]  # a category without rows is no class
     if any(is_missing(label) for label in counts.index):
@@ -128,7 +128,7 @@ def _generate(sampler, frame, target, mask):
 
 
 def _rows_at(frame, choose):
-    """Numbers of the rows at the places that `choose` picks of the frame's count of rows."""
+    """Numeric values of the rows whose positions `choose(n_rows)` returns."""
     import dask
 
     ends = np.cumsum(np.asarray(frame.map_partitions(len).compute()))
@@ -148,7 +148,7 @@ def _file_name(i):
 
 
 def _write_after(folder, n_files, rows):
-    """Further files in the schema of those that are there."""
+    """Write further files with the schema of the existing ones."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

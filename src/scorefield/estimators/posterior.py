@@ -54,7 +54,7 @@ class _LogOdds:
 
 
 def logits_function(estimator):
-    """A jax function x -> logits and the classes, for the estimators whose posterior can be differentiated."""
+    """A jax function x -> logits, and the classes, of an estimator whose posterior can be differentiated."""
     if isinstance(estimator, ScoreClassifier):
         return estimator.log_posterior_function(), estimator.classes_
     if isinstance(estimator, LogisticRegression):
@@ -93,7 +93,7 @@ def _index(classes, label, logits, X):
 
 
 def _check_rows(estimator, X):
-    """Rows as the estimator knows them: the same columns in the same order."""
+    """Validate rows with the columns that the estimator was fitted to."""
     if isinstance(estimator, BaseEstimator):
         first = estimator[0] if isinstance(estimator, Pipeline) else estimator
         return validate_data(first, X, dtype=[np.float64, np.float32], reset=False)

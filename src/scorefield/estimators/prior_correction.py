@@ -9,12 +9,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from scorefield._jax.errors import warn_caller
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.estimators._sklearn import HasMethods, fit_context, num_samples
 
 
 class _LabelRecorder(ClassifierMixin, BaseEstimator):
-    """The last step of a pipeline, which notes the labels that it is fitted to."""
+    """Last step of a pipeline; records the labels it is fitted to."""
 
     def __init__(self, estimator):
         self.estimator = estimator
@@ -64,7 +65,7 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, **params):
-        """Fit a clone of the estimator; class frequencies are noted before and after its samplers."""
+        """Fit a clone of the estimator and record class frequencies before and after its samplers."""
         check_classification_targets(y)
         recorded = clone(self.estimator)
         direct = [step for _, step in recorded.steps] if isinstance(recorded, Pipeline) else []
@@ -73,6 +74,12 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                 raise ValueError(
                     f"Expected samplers as steps of the pipeline itself, got one nested at {name!r}, where the class "
                     "frequencies after it cannot be seen; put PriorCorrectedClassifier around the inner pipeline."
+                )
+        for step in direct:
+            if getattr(step, "selectivity", 1) > 1:
+                warn_caller(
+                    f"{type(step).__name__}(selectivity={step.selectivity:g}) keeps rows that do not follow the law of "
+                    "their class, so that corrected probabilities are biased; use selectivity=1 here."
                 )
         if isinstance(recorded, Pipeline):
             name, last = recorded.steps[-1]

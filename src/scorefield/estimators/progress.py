@@ -13,7 +13,7 @@ class ProgressReport:
 
     @property
     def wanted(self):
-        """Whether anybody looks."""
+        """True if verbose or a callback is set."""
         return bool(self.verbose) or self.context is not None
 
     def __call__(self, progress):

@@ -1,0 +1,46 @@
+"""Splits in which equal rows stay together."""
+
+import numpy as np
+import pytest
+
+from scorefield.data.splits import same_rows, split_distinct
+from scorefield.estimators.ensemble import member_splits
+
+
+def repeated(n_distinct, times, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.normal(size=(n_distinct, 3)), times, axis=0)[rng.permutation(n_distinct * times)]
+
+
+def shared(rows, kept, held):
+    groups = same_rows(rows)
+    return set(groups[kept]) & set(groups[held])
+
+
+@pytest.mark.parametrize(("n", "times"), [(50, 1), (40, 5), (2, 30)])
+def test_held_out_rows_have_no_copies_among_the_others(n, times):
+    rows = repeated(n, times)
+    kept, held = split_distinct(np.random.default_rng(0), rows, 0.2)
+    assert sorted([*kept, *held]) == list(range(len(rows)))
+    assert not shared(rows, kept, held)
+    assert len(held) / len(rows) == pytest.approx(max(0.2, 1 / n), abs=0.3 if n == 2 else 1e-9)
+    if times > 1:  # the control: a split by rows leaks
+        order = np.random.default_rng(0).permutation(len(rows))
+        assert shared(rows, order[len(rows) // 5 :], order[: len(rows) // 5])
+
+
+def test_without_anything_to_hold_out_both_sides_have_all_rows():
+    for rows, fraction in ((np.zeros((5, 2)), 0.2), (repeated(9, 2), 0.0)):
+        kept, held = split_distinct(np.random.default_rng(0), rows, fraction)
+        assert sorted(kept) == sorted(held) == list(range(len(rows)))
+
+
+def test_members_hold_out_rows_without_copies():
+    rows = repeated(60, 4)
+    labels = (rows[:, 0] > 1).astype(int)
+    splits = member_splits(np.random.default_rng(0), rows, labels, 8)
+    held = np.concatenate([split.held for split in splits])
+    assert set(held.tolist()) == set(range(len(rows)))
+    for split in splits:
+        assert not shared(rows, split.kept, split.held)
+        assert set(labels[split.held]) == set(labels[split.kept]) == {0, 1}

@@ -1,0 +1,147 @@
+"""Defaults against laws that are known: narrow directions, class densities, calibration, bounds, selection."""
+
+import warnings
+
+import numpy as np
+import pytest
+from imblearn.pipeline import make_pipeline
+from scipy.stats import multivariate_normal
+from sklearn.linear_model import LogisticRegression
+
+from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
+from scorefield.estimators import classifier as classifier_module
+from scorefield.estimators.calibration import fit_temperature
+from scorefield.estimators.joint_model import Frame
+
+D = 10
+QUICK = {"max_steps": 600, "random_state": 0}
+
+
+def correlated(rho, n, seed=0):
+    covariance = np.full((D, D), rho) + (1 - rho) * np.eye(D)
+    rows = np.random.default_rng(seed).multivariate_normal(np.zeros(D), covariance, n)
+    return rows, multivariate_normal(np.zeros(D), covariance)
+
+
+def narrow_variance(rows):
+    """Mean variance across the direction (1, ..., 1), which is 1 - rho."""
+    return (rows - rows.mean(axis=1, keepdims=True)).var(axis=0).mean()
+
+
+@pytest.mark.parametrize("rho", [0.99, 0.999])
+@pytest.mark.parametrize("model", ["gaussian", "energy"])
+def test_correlated_columns_keep_their_law(rho, model):
+    rows, _ = correlated(rho, 2000)
+    test, truth = correlated(rho, 2000, seed=1)
+    density = ScoreDensity(model, **QUICK).fit(rows)
+    # The sampling error of a fitted Gaussian is d (d + 3) / 4n = .016 nats.
+    assert np.mean(truth.logpdf(test) - density.score_samples(test)) < 0.06
+    assert narrow_variance(density.sample(2000, random_state=1)) / narrow_variance(test) == pytest.approx(1, abs=0.12)
+    # The control: the same noise in all directions of the z-scores.
+    noise = 0.25 * 2000 ** (-1 / (D + 4))
+    blurred = ScoreDensity("gaussian", standardize=False, noise=noise, random_state=0).fit(rows)
+    assert np.mean(truth.logpdf(test) - blurred.score_samples(test)) > 1
+
+
+def test_generated_rows_keep_narrow_directions():
+    rows, _ = correlated(0.999, 1000)
+    over = ScoreOverSampler(random_state=0, selectivity=1.0)
+    more, _ = over.fit_resample(rows, np.repeat([0, 1], [800, 200]))
+    ratio = narrow_variance(more[over.is_synthetic_]) / narrow_variance(rows)
+    assert 0.8 < ratio < 1.25
+
+
+def test_the_joint_model_sees_classes_that_differ_in_a_narrow_direction(monkeypatch):
+    rho, n = 0.999, 2000
+    rng = np.random.default_rng(0)
+    rows, truth = correlated(rho, 2 * n)
+    shift = 1.4 * np.sqrt(1 - rho) * np.r_[1, -1, np.zeros(D - 2)]
+    y = rng.integers(0, 2, 2 * n)
+    X = rows + np.outer(y, shift)
+    log_odds = truth.logpdf(X - shift) - truth.logpdf(X)
+    best = np.mean(np.logaddexp(0, np.where(y == 1, -log_odds, log_odds))[n:])
+
+    def excess():
+        model = ScoreClassifier(random_state=0, n_members=4).fit(X[:n], y[:n])
+        return -np.mean(model.predict_log_proba(X[n:])[np.arange(n), y[n:]]) - best
+
+    assert excess() < 0.04
+    isotropic = Frame((0.3 * np.eye(D)).astype(np.float32), np.zeros((D, 0)))
+    monkeypatch.setattr(classifier_module, "class_frame", lambda rows, labels, noise: isotropic)
+    assert excess() > 0.1  # the control
+
+
+def test_class_densities_of_the_joint_model_integrate_to_one():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (700, 2)), rng.normal([2, 1], [0.5, 1.5], (200, 2))])
+    y = np.repeat([0, 1], [700, 200])
+    model = ScoreClassifier(random_state=0, n_members=2).fit(X, y)
+    axis = np.linspace(-8, 9, 171)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    cell = (axis[1] - axis[0]) ** 2
+    mass = np.exp(model.log_likelihood(grid)).sum(axis=0) * cell
+    np.testing.assert_allclose(mass, 1, atol=0.05)
+    priors = np.array([0.1, 0.9])
+    other = ScoreClassifier(random_state=0, n_members=2, priors=priors).fit(X, y)
+    mixture = np.log(np.exp(model.log_likelihood(X)) @ priors)
+    np.testing.assert_allclose(other.score_samples(X), mixture, atol=1e-4)
+
+
+def test_one_temperature_repairs_overconfident_logits():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 1.5, size=(4000, 3))
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (rng.random((4000, 1)) > shares.cumsum(axis=1)).sum(axis=1)
+    temperature, constants = fit_temperature(3 * logits, labels)
+    assert temperature == pytest.approx(3, rel=0.1)
+    assert (constants == 0).all()
+    temperature, constants = fit_temperature(3 * logits - [0, 6, -3], labels, intercepts=True)
+    assert temperature == pytest.approx(3, rel=0.1)
+    np.testing.assert_allclose(constants - constants[0], [0, 2, -1], atol=0.25)
+    # Labels that are predicted without error, or at random, do not send it out of bounds.
+    assert 0.2 <= fit_temperature(100 * np.eye(3), np.arange(3))[0] <= 50
+    assert 0.2 <= fit_temperature(100 * logits, rng.integers(0, 3, 4000))[0] <= 50.1
+
+
+@pytest.mark.parametrize("density", ["joint", ScoreDensity("kernel")])
+def test_calibration_brings_probabilities_to_the_truth(density):
+    """Few rows with many useless columns make any model over-confident."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 8))
+    truth = 1 / (1 + np.exp(-1.5 * X[:, 0]))
+    y = (rng.random(1200) < truth).astype(int)
+    excess = {}
+    for calibration in ("auto", None):
+        model = ScoreClassifier(density, n_members=4, calibration=calibration, random_state=0).fit(X[:200], y[:200])
+        found = model.predict_proba(X[200:])[:, 1]
+        excess[calibration] = np.mean(
+            truth[200:] * np.log(truth[200:] / found) + (1 - truth[200:]) * np.log((1 - truth[200:]) / (1 - found))
+        )
+    assert excess["auto"] < excess[None]
+    assert excess["auto"] < 0.12
+
+
+def test_rows_do_not_pile_up_at_the_bounds():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.exponential(size=400), rng.integers(0, 5, 400)])
+    y = np.repeat([0, 1], [300, 100])
+    own = X[y == 1]
+    over = ScoreOverSampler(random_state=0, selectivity=1.0)
+    new = over.fit_resample(X, y)[0][over.is_synthetic_]
+    assert (new >= own.min(axis=0)).all()
+    assert (new <= own.max(axis=0)).all()
+    assert np.mean(new[:, 0] == own[:, 0].min()) < 0.01
+    free = ScoreOverSampler(random_state=0, selectivity=1.0, bounds=None).fit_resample(X, y)[0][over.is_synthetic_]
+    assert np.mean(free[:, 0] < own[:, 0].min()) > 0.02  # the control: clipped, so many would sit on the bound
+
+
+def test_prior_correction_of_selected_rows_is_announced():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), np.repeat([0, 1], [170, 30])
+    density = ScoreDensity("gaussian")
+    for selectivity, n_warnings in ((2.0, 1), (1.0, 0)):
+        sampler = ScoreOverSampler(density=density, selectivity=selectivity, random_state=0)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            PriorCorrectedClassifier(make_pipeline(sampler, LogisticRegression())).fit(X, y)
+        assert sum("use selectivity=1" in str(warning.message) for warning in seen) == n_warnings
