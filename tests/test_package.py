@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -75,6 +76,11 @@ def test_the_map_of_the_folders_is_true():
     folders = {path.parent.name: path for path in SOURCE.glob("*/__init__.py")}
     assert sorted(FOLDERS) == sorted(folders)
     assert dict(MAP) == {name: ast.get_docstring(ast.parse(path.read_text())) for name, path in folders.items()}
+
+
+def test_the_core_is_type_checked():
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
+    assert sorted(checked) == sorted(f"src/scorefield/{folder}" for folder in CORE)
 
 
 def test_tests_mirror_the_folders():
