@@ -62,7 +62,7 @@ def picture(figure, caption, *, dpi=110):
 
 
 def page(title, body):
-    """A complete document that makes no network request, not even for an icon."""
+    """A whole document; it asks the network for nothing, not even an icon."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{html.escape(title)}</title><style>{STYLE}</style>'

@@ -10,13 +10,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import OrdinalEncoder
 
-MAX_ROWS = 5000  # per table, in the two-sample test and in the search for near copies
-DRIFT = 0.1  # distance between two distributions that is worth a look
+MAX_ROWS = 5000  # of either table in the two-sample test, and rows whose neighbours are looked for
+DRIFT = 0.1  # a distance between distributions that a reader should look at
 
 
 @dataclasses.dataclass(frozen=True)
 class Quality:
-    """Result of `compare_tables`: distances per column, numbers for the whole tables, and a sentence for each."""
+    """What `compare_tables` found: a row per column, numbers of the whole tables, and a sentence for each."""
 
     columns: list
     correlation_gap: float | None
@@ -29,7 +29,7 @@ class Quality:
 
 
 def _encoded(real, synthetic):
-    """Both tables as numbers in units of the real table's spread; categories become their index."""
+    """Both tables as numbers: categories by their order, other columns in units of the real table's spread."""
     import pandas as pd
 
     text = [name for name in real.columns if not pd.api.types.is_numeric_dtype(real[name].dtype)]
@@ -52,7 +52,7 @@ def _column_distance(name, a, b, is_text):
 
 
 def _two_sample_auc(rows, labels, seed):
-    """AUC of a forest that separates real and generated rows, with a 95 % range (Hanley and McNeil's error)."""
+    """AUC of a forest that tells real from generated, with a 95 % range by Hanley and McNeil's standard error."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=seed, n_jobs=-1)
     auc = roc_auc_score(labels, cross_val_predict(forest, rows, labels, cv=folds, method="predict_proba")[:, 1])
@@ -63,7 +63,7 @@ def _two_sample_auc(rows, labels, seed):
 
 
 def _share_of_copies(real, synthetic):
-    """Share of generated rows that equal a row of the real table exactly."""
+    """Share of generated rows that are rows of the real table, to the last digit."""
     import pandas as pd
 
     kinds = {name: float if pd.api.types.is_numeric_dtype(real[name].dtype) else str for name in real.columns}
@@ -72,7 +72,7 @@ def _share_of_copies(real, synthetic):
 
 
 def _share_closer(a, b, rng):
-    """Shares of generated and of real rows that are closer to a real row than the median real row is to another."""
+    """Shares of generated rows, and of real ones, that are nearer to another real row than the median real row is."""
     neighbours = NearestNeighbors(n_neighbors=2).fit(a)
     some = rng.permutation(len(a))[:MAX_ROWS]
     usual = neighbours.kneighbors(a[some])[0][:, 1]  # the nearest is the row itself
@@ -86,17 +86,16 @@ def compare_tables(real, synthetic, *, random_state=0):
     Parameters
     ----------
     real, synthetic : DataFrame
-        Tables with the same columns.
+        Tables of the same columns.
     random_state : int
 
     Returns
     -------
     Quality
         ``columns`` (a distance each), ``correlation_gap`` (largest difference of two correlations), ``auc`` and
-        ``auc_range`` (of a forest that separates real and generated rows; .5 is chance), ``copies`` (share of
-        generated rows that equal a real row), ``closer`` (share of generated rows that are closer to a real row than
-        the median real row is to another) with ``expected`` (the same share for real rows, about .5), and
-        ``sentences``.
+        ``auc_range`` (a forest that tells real from generated; .5 is chance), ``copies`` (share of generated rows that
+        are real rows), ``closer`` (share of generated rows that lie nearer to a real row than the median
+        real row does to another) with ``expected`` (the same share of real rows, about .5), and ``sentences``.
 
     Examples
     --------
@@ -111,11 +110,10 @@ def compare_tables(real, synthetic, *, random_state=0):
     if list(real.columns) != list(synthetic.columns):
         odd = sorted(set(map(str, real.columns)) ^ set(map(str, synthetic.columns)))
         raise ValueError(
-            f"Expected tables with the same columns in the same order, got differences in {odd or 'the order'}; select "
-            "and order the columns."
+            f"Expected tables of the same columns in the same order, got a difference: {odd or 'the order'}."
         )
     if min(len(real), len(synthetic)) < 20:
-        raise ValueError(f"Expected at least 20 rows in each table, got {len(real)} and {len(synthetic)}; add rows.")
+        raise ValueError(f"Expected at least 20 rows in each table, got {len(real)} and {len(synthetic)}.")
     for name, table in (("real", real), ("generated", synthetic)):
         if table.isna().to_numpy().any():
             raise ValueError(f"Expected no missing values, got some in the {name} table; drop or fill them.")
