@@ -545,7 +545,9 @@ def test_large_offsets_are_kept():
         ScoreClassifier(max_steps=300, n_members=1, random_state=0),
     ):
         assert clone(model).fit(moved, y).score(moved, y) > 0.98
-    plain, shifted = (ScoreClassifier(ScoreDensity(model="gaussian")).fit(rows, y) for rows in (X, moved))
+    plain, shifted = (
+        ScoreClassifier(ScoreDensity(model="gaussian"), random_state=0).fit(rows, y) for rows in (X, moved)
+    )
     np.testing.assert_allclose(
         shifted.sample(50, "red", random_state=0) - 1e8, plain.sample(50, "red", random_state=0), atol=1e-3
     )
@@ -647,7 +649,8 @@ def test_members_hold_out_stratified_parts():
     from scorefield.estimators.ensemble import member_splits
 
     labels = np.repeat([0, 1, 2], [200, 12, 1])
-    splits = member_splits(np.random.default_rng(0), labels, 12)
+    rows = np.arange(len(labels))[:, None]
+    splits = member_splits(np.random.default_rng(0), rows, labels, 12)
     trained = np.zeros(len(labels), int)
     for kept, held in splits:
         assert not set(kept) & set(held)
@@ -656,7 +659,7 @@ def test_members_hold_out_stratified_parts():
         assert 2 in labels[kept]  # a single row trains
         trained[kept] += 1
     assert trained.min() >= 9  # every row trains most members
-    (kept, held), *_ = member_splits(np.random.default_rng(0), np.array([0, 1]), 1)
+    (kept, held), *_ = member_splits(np.random.default_rng(0), rows[:2], np.array([0, 1]), 1)
     assert set(kept) == set(held) == {0, 1}
 
 
@@ -666,7 +669,7 @@ def test_joint_model_sees_a_step_in_one_column():
     X = rng.uniform(-1, 1, size=(1500, 8))
     X[:, 7] = rng.integers(0, 2, 1500)
     y = (np.abs(X[:, 2] - 0.3) < 0.08).astype(int)
-    model = ScoreClassifier(random_state=0, n_members=2, max_steps=600).fit(X[:1000], y[:1000])
+    model = ScoreClassifier(random_state=0, n_members=4).fit(X[:1000], y[:1000])
     from sklearn.metrics import roc_auc_score
 
     assert roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1]) > 0.95
@@ -727,8 +730,8 @@ def test_normalisation_waits_until_it_is_needed(monkeypatch):
     lazy = over.densities_[1]
     eager = clone(lazy).fit(X[y == 1])
     assert calls == [1]
-    np.testing.assert_array_equal(lazy.score_samples(X), eager.score_samples(X))
-    assert lazy.anchor_size_ == eager.anchor_size_ > 100
+    np.testing.assert_allclose(lazy.score_samples(X), eager.score_samples(X), rtol=1e-6)
+    assert lazy.anchor_size_ == pytest.approx(eager.anchor_size_, rel=1e-6)
     assert calls == [1, 1]
 
 
@@ -736,7 +739,8 @@ def test_drawn_rows_are_in_the_units_of_the_table():
     X = np.random.default_rng(0).normal([1000, -5], [50, 0.01], size=(300, 2))
     density = ScoreDensity("kernel", random_state=0).fit(X)
     drawn = density.draw(500, 0, X_start=X[:50])
-    np.testing.assert_allclose(drawn.rows.mean(axis=0), X.mean(axis=0), atol=6 * X.std(axis=0) / np.sqrt(50))
+    error = (drawn.rows.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
+    assert np.abs(error).max() < 6 / np.sqrt(50)
     assert set(drawn.parents) <= set(range(50))
 
 

@@ -15,7 +15,8 @@ def fit_temperature(logits, labels, *, intercepts=False):
     Without ``intercepts`` the constants are zero.
     """
     n_classes = logits.shape[1]
-    logits = logits - logits.max(axis=1, keepdims=True)
+    known = np.isfinite(logits).all(axis=1)  # elsewhere a density is zero, at any temperature
+    logits, labels = logits[known] - logits[known].max(axis=1, keepdims=True), labels[known]
     rows = np.arange(len(labels))
 
     def unpack(free):

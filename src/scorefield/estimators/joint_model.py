@@ -20,6 +20,7 @@ from scorefield.training.losses import JointLoss, LabelLoss
 # Of the within-class covariance of standardised rows: a direction that is narrower by far is taken for rounding.
 LEAST_VARIANCE = 1e-4
 ROWS_PER_ROTATED = 20  # per column, from which a covariance needs no shrinkage: half of the members whiten by it
+TRACE = 1e-6  # variance per column that is added to the base
 MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it single rows dominate a batch
 DENOISED_SHARE = 0.25
 LEARNING_RATE = 0.01
@@ -52,9 +53,11 @@ def class_frame(rows, labels, noise):
 def train_joint(key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, refill=None):
     """A `JointEnergies` whose members were each trained on its split, and the members' training records."""
     rows, n_classes = table[0], len(frequencies)
-    base = fit_gaussian(rows, noise=frame.color.T.astype(np.float64) @ frame.color)
+    d = rows.shape[1]
+    # The trace keeps the condition number below a million, for copies of columns too.
+    base = fit_gaussian(rows, noise=frame.color.T.astype(np.float64) @ frame.color + TRACE * d * np.eye(d))
     views = [columns_of(rows)]
-    if rows.shape[1] > 1 and len(rows) >= ROWS_PER_ROTATED * rows.shape[1]:
+    if d > 1 and len(rows) >= ROWS_PER_ROTATED * d:
         views.append(columns_of(rows, frame.whiten))
     weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
     share = DENOISED_SHARE if label_weight else 1.0
