@@ -1,8 +1,8 @@
-"""Pytree dataclasses, stacked models, and padding of rows to a few sizes so that programs compile once."""
+"""Pytree dataclasses, stacked models, and the compiled programs of this library, bounded in number."""
 
 import dataclasses
-from collections.abc import Sequence
-from functools import partial
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -10,9 +10,40 @@ import numpy as np
 
 T = TypeVar("T")
 _KNOWN: dict[str, type] = {}  # pytree classes by name: the only ones that `from_plain` will make
-# The programs of this library spend their time in matrix products, which are calls into a library: this level compiles
-# them in half the time, and runs them as fast.
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+_JITTED: list[Any] = []  # every function that `compiled` made
+MAX_PROGRAMS = (
+    128  # of all these functions together; a program takes about 5 MB, a fit of a new shape makes about eight
+)
+
+
+def compiled(function: Callable, **options: Any) -> Callable:
+    """`jax.jit` whose programs count towards MAX_PROGRAMS; beyond that, all programs of this library are forgotten.
+
+    Programs spend their time in matrix products, which are calls into a library: optimization level 1 compiles them in
+    half the time, and runs them as fast.
+    """
+    jitted = jax.jit(function, compiler_options={"xla_backend_optimization_level": 1}, **options)
+    _JITTED.append(jitted)
+
+    @functools.wraps(function)
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        if cached_programs() > MAX_PROGRAMS:
+            for each in _JITTED:
+                each.clear_cache()
+        return jitted(*args, **kwargs)
+
+    bounded._cache_size = jitted._cache_size  # type: ignore[attr-defined]
+    return bounded
+
+
+def cached_programs() -> int:
+    """Programs that jax holds for the compiled functions of this library."""
+    return sum(each._cache_size() for each in _JITTED)
+
+
+def leaf(values: Any) -> Any:
+    """A leaf of a model: a single-precision numpy array. Made by jax, it would compile a program for every shape."""
+    return np.asarray(values, np.float32)
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:

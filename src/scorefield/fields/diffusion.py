@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import network_divergence
-from scorefield.fields.networks import Network, init_network
+from scorefield.fields.networks import Network, init_network, last_layer_zero
 
 
 @pytree
@@ -95,12 +95,5 @@ def init_diffusion_field(
     # An axis without spread carries no residual to learn; the floor only keeps its scale finite.
     variances = np.maximum(variances, (1e-3 * low) ** 2)
     network = init_network(key, (d + 5, *hidden, d), activation=activation)
-    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    return DiffusionField(
-        Network(weights, network.biases, activation),
-        mean=jnp.asarray(table.mean(axis=0)),
-        axes=jnp.asarray(axes, jnp.float32),
-        variances=jnp.asarray(variances, jnp.float32),
-        sigma_min=jnp.float32(low),
-        sigma_max=jnp.float32(high),
-    )
+    levels = {"sigma_min": leaf(low), "sigma_max": leaf(high)}
+    return DiffusionField(last_layer_zero(network), *(leaf(a) for a in (table.mean(axis=0), axes, variances)), **levels)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield.fields.base import LOG_2PI, Field
 
 
@@ -60,7 +60,7 @@ def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
         )
     whiten = np.linalg.cholesky(np.linalg.inv(correlation))
     color = np.linalg.inv(whiten) * scale
-    return Gaussian(*(jnp.asarray(a, jnp.float32) for a in (mean, whiten / scale[:, None], color)))
+    return Gaussian(*(leaf(a) for a in (mean, whiten / scale[:, None], color)))
 
 
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
@@ -107,4 +107,4 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0
 
 def standard_gaussian(d: int) -> Gaussian:
     """N(0, I)."""
-    return Gaussian(jnp.zeros(d), jnp.eye(d), jnp.eye(d))
+    return Gaussian(leaf(np.zeros(d)), leaf(np.eye(d)), leaf(np.eye(d)))

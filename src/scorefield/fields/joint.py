@@ -5,18 +5,17 @@ anchor: p(x, y=k) is proportional to base(x) exp(network_k(x)).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.batching import bucket, pad_rows
-from scorefield._jax.pytrees import pytree, static
+from scorefield._jax.pytrees import leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian
-from scorefield.fields.networks import Network, check_activation, init_network
+from scorefield.fields.networks import Network, check_activation, init_network, last_layer_zero
 
 REACH = 3.0  # standard deviations beyond which a column's values are drawn together: far outliers say no more
 THRESHOLDS = 8  # a column
@@ -42,9 +41,10 @@ class ColumnNetwork:
         return self.network(jnp.concatenate([x, steps.ravel()]))
 
 
-def draw_in(x: jax.Array) -> jax.Array:
-    """x near zero, REACH times its sign far out; smooth."""
-    return x / jnp.sqrt(1 + (x / REACH) ** 2)
+def draw_in(x: Any) -> Any:
+    """x near zero, REACH times its sign far out; smooth. Takes numpy or jax arrays."""
+    # A product rather than a division, which jax would turn into one: both kinds of arrays give the same bits.
+    return x / x.__array_namespace__().sqrt(1 + (x * (1 / REACH)) ** 2)
 
 
 @pytree
@@ -100,8 +100,7 @@ class Columns(NamedTuple):
 def columns_of(rows: np.ndarray) -> Columns:
     """What members need to know of a table, found once for all of them."""
     many = tuple(j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) > 2)
-    padded = pad_rows(rows[:, list(many)], bucket(len(rows)))  # so that other numbers of rows compile nothing
-    return Columns(many, rows.shape[1], np.asarray(draw_in(jnp.asarray(padded)))[: len(rows)])
+    return Columns(many, rows.shape[1], draw_in(rows[:, list(many)]))
 
 
 def init_joint(
@@ -113,9 +112,7 @@ def init_joint(
     rng = host_rng(key, Stream.THRESHOLDS)
     levels = (np.arange(THRESHOLDS) + rng.uniform(size=(len(columns), THRESHOLDS))) / THRESHOLDS
     places = [np.quantile(values, level) for values, level in zip(near.T, levels, strict=True)]
-    thresholds = jnp.asarray(np.reshape(places, levels.shape), jnp.float32)
-    slopes = jnp.asarray(np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH, jnp.float32)  # of unequal sharpness
+    thresholds = leaf(np.reshape(places, levels.shape))
+    slopes = leaf(np.exp(0.5 * rng.normal(size=levels.shape)) / WIDTH)  # of unequal sharpness
     network = init_network(key, (d + levels.size, *hidden, n_classes), activation=activation)
-    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    member = ColumnNetwork(thresholds, slopes, Network(weights, network.biases, activation), columns)
-    return JointEnergies((member,), base)
+    return JointEnergies((ColumnNetwork(thresholds, slopes, last_layer_zero(network), columns),), base)

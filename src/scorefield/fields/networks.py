@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.pytrees import pytree, static
+from scorefield._jax.pytrees import leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 
 T = TypeVar("T")
@@ -86,5 +86,11 @@ def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "sil
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")
     rng = host_rng(key, Stream.NETWORK_WEIGHTS)
-    weights = tuple(jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32) for a, b in pairwise(sizes))
-    return Network(weights, tuple(jnp.zeros(b) for b in sizes[1:]), activation)
+    weights = tuple(leaf(rng.normal(size=(a, b)) / np.sqrt(a)) for a, b in pairwise(sizes))
+    return Network(weights, tuple(leaf(np.zeros(b)) for b in sizes[1:]), activation)
+
+
+def last_layer_zero(network: Network) -> Network:
+    """The network with a last layer of zeros, so that training starts at a known function."""
+    weights = (*network.weights[:-1], leaf(np.zeros(network.weights[-1].shape)))
+    return Network(weights, network.biases, network.activation)

@@ -12,7 +12,7 @@ from scorefield._jax.pytrees import pytree
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import network_divergence, network_laplacian
 from scorefield.fields.gaussian import Gaussian
-from scorefield.fields.networks import Network, check_activation, init_network
+from scorefield.fields.networks import Network, check_activation, init_network, last_layer_zero
 
 
 @pytree
@@ -71,5 +71,4 @@ def init_energy_field(
     """An `EnergyField` that starts near its base: the last layer is zero, so training begins at a known density."""
     check_activation(activation, smooth=True)
     network = init_network(key, (base.mean.shape[0], *hidden, 1), activation=activation)
-    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    return EnergyField(Network(weights, network.biases, activation), base)
+    return EnergyField(last_layer_zero(network), base)

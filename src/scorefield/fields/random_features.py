@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
@@ -125,7 +125,5 @@ def fit_kernel(
                 losses[i] += (0.5 * np.sum(c @ a_k * c, axis=1) + c @ b_k) / n
         solutions.append(_solve(a / n, b / n, grid))
     i, j = divmod(int(np.argmin(losses)), len(grid))
-    field = KernelField(
-        base, *(jnp.asarray(v, jnp.float32) for v in (directions / bandwidths[i], phases, solutions[i][j]))
-    )
+    field = KernelField(base, *(leaf(v) for v in (directions / bandwidths[i], phases, solutions[i][j])))
     return KernelFit(field, float(bandwidths[i]), float(grid[j]), losses)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from scorefield._jax.batching import as_rows, map_rows
-from scorefield._jax.pytrees import Method, pytree
+from scorefield._jax.pytrees import Method, leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
@@ -115,7 +115,7 @@ def importance_proposal(rows: object) -> Proposal:
     # Repeated to one length: few rows of any number share one compiled program.
     chosen = table[np.resize(np.linspace(0, n - 1, n_kernels).astype(int), MAX_KERNELS)]
     centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
-    return Proposal(base, jnp.asarray(centres), float(n_kernels ** (-1 / (d + 4))))
+    return Proposal(base, leaf(centres), float(n_kernels ** (-1 / (d + 4))))
 
 
 def importance_anchor(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import compiled, pytree
 
 ScalarFunction = Callable[[jax.Array], jax.Array]
 MAX_HALVINGS = 8  # of a Newton step that does not bring the function closer to zero
@@ -81,7 +81,7 @@ class Boundary(NamedTuple):
     n_iter: np.ndarray
 
 
-@partial(jax.jit, static_argnames=("max_iter",))
+@partial(compiled, static_argnames=("max_iter",))
 def _newton(function, starts, tol, *, max_iter):
     def one_point(start):
         def improve(carry):

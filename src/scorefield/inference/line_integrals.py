@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 
@@ -77,14 +77,12 @@ def line_integral(
     key: jax.Array | None = None,
 ) -> LineIntegral:
     """A `LineIntegral` with the given rule on each segment; the default is N_NODES (one more for Simpson)."""
-    start = jnp.asarray(origin, jnp.float32)
+    start = leaf(origin)
     if start.ndim != 1:
         raise ValueError(f"Expected origin of shape (d,), got {start.shape}.")
-    corners = (
-        jnp.zeros((0, start.shape[0])) if via is None else jnp.asarray(via, jnp.float32).reshape(-1, start.shape[0])
-    )
+    corners = leaf([] if via is None else via).reshape(-1, start.shape[0])
     nodes, weights = quadrature(rule, n_nodes or (N_NODES + (rule == "simpson")), key)
-    return LineIntegral(field, start, jnp.asarray(nodes, jnp.float32), jnp.asarray(weights, jnp.float32), corners)
+    return LineIntegral(field, start, leaf(nodes), leaf(weights), corners)
 
 
 def path_gap(field: Field, origin: object, rows: object, *, n_nodes: int = 64) -> np.ndarray:
@@ -153,5 +151,4 @@ def smooth(
     half = directions * rng.random((n // 2, 1)) ** (1 / d)  # uniform in the unit ball
     offsets = np.concatenate([half, -half])
     weights = np.ones(len(offsets)) if kernel == "uniform" else 1 - np.sum(offsets**2, axis=1)
-    arrays = (jnp.asarray(a, jnp.float32) for a in (radius * offsets, weights / weights.sum()))
-    return SmoothedField(field, *arrays)
+    return SmoothedField(field, leaf(radius * offsets), leaf(weights / weights.sum()))

@@ -8,12 +8,11 @@ import inspect
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows, map_rows
 from scorefield._jax.errors import DivergedError
-from scorefield._jax.pytrees import Method
+from scorefield._jax.pytrees import Method, leaf
 from scorefield._jax.random import Stream, host_rng
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.fields.base import Field
@@ -139,8 +138,8 @@ class Sampler(_Parameters):
         for attempt in range(MAX_RETRIES + 1):
             run_key = jax.random.fold_in(key, attempt)
             starts, parent = self._starts(host_rng(key, Stream.CHAIN_STARTS, attempt), field, table, missing)
-            # One float32 scalar type for the step: a retry or another value is no new compilation.
-            kernel = self._kernel(field, None if step is None else jnp.float32(step))
+            # A float32 array: a retry with another step needs no compilation.
+            kernel = self._kernel(field, None if step is None else leaf(step))
             chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
             n_diverged += int((~ok).sum())
             n_common = n_common + 1 if (~ok).mean() > COMMON else 0
