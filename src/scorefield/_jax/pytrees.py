@@ -1,4 +1,4 @@
-"""Pytree dataclasses, stacked models, and the compiled programs of this library, bounded in number."""
+"""Pytree dataclasses, stacked models, and jit with a bounded number of programs."""
 
 import dataclasses
 import functools
@@ -9,18 +9,15 @@ import jax
 import numpy as np
 
 T = TypeVar("T")
-_KNOWN: dict[str, type] = {}  # pytree classes by name: the only ones that `from_plain` will make
-_JITTED: list[Any] = []  # every function that `compiled` made
-MAX_PROGRAMS = (
-    128  # of all these functions together; a program takes about 5 MB, a fit of a new shape makes about eight
-)
+_KNOWN: dict[str, type] = {}  # pytree classes by name; `from_plain` builds no others
+_JITTED: list[Any] = []  # jitted functions made by `compiled`
+MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and a fit with new shapes compiles about 8
 
 
 def compiled(function: Callable, **options: Any) -> Callable:
-    """`jax.jit` whose programs count towards MAX_PROGRAMS; beyond that, all programs of this library are forgotten.
+    """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared.
 
-    Programs spend their time in matrix products, which are calls into a library: optimization level 1 compiles them in
-    half the time, and runs them as fast.
+    Optimization level 1 halves compile time. Run time does not suffer, since most of it is spent in matrix products.
     """
     jitted = jax.jit(function, compiler_options={"xla_backend_optimization_level": 1}, **options)
     _JITTED.append(jitted)
@@ -37,30 +34,30 @@ def compiled(function: Callable, **options: Any) -> Callable:
 
 
 def cached_programs() -> int:
-    """Programs that jax holds for the compiled functions of this library."""
+    """Number of programs cached for all functions made by `compiled`."""
     return sum(each._cache_size() for each in _JITTED)
 
 
 def leaf(values: Any) -> Any:
-    """A leaf of a model: a single-precision numpy array. Made by jax, it would compile a program for every shape."""
+    """Model parameters as a float32 numpy array; `jnp.asarray` would compile a small program for every new shape."""
     return np.asarray(values, np.float32)
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is configuration: part of the tree's structure, not one of its arrays."""
+    """A dataclass field for configuration: stored in the tree's structure instead of its leaves."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def pytree(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass whose non-static fields are leaves that jax can trace, map and stack."""
+    """Make a frozen dataclass whose non-static fields are pytree children."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     configuration = tuple(f.name for f in fields if f.metadata.get("static"))
 
-    # Not `jax.tree_util.register_dataclass`: jaxlib 0.10 calls the structures of two dataclasses of one shape equal, so
-    # that a compiled program of one class could be run for another.
+    # `jax.tree_util.register_dataclass` is not used: in jaxlib 0.10 the structures of two dataclasses with the same
+    # fields compare equal, so a program compiled for one class could run for the other.
     def flatten(tree):
         return tuple(getattr(tree, name) for name in leaves), tuple(getattr(tree, name) for name in configuration)
 
@@ -77,24 +74,24 @@ def pytree(cls: type[T]) -> type[T]:
 
 
 def stack(trees: Sequence[T]) -> T:
-    """Models of one structure as a single model whose leaves have a leading axis."""
+    """Stack models of one structure into a single model whose leaves have a leading axis."""
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def unstack(tree: T, index: int) -> T:
-    """The model at one place of a stack."""
+    """The model at `index` of a stack."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
 @compiled
 def take(tree: T, places: Any) -> T:
-    """Some models of a stack, as a stack."""
+    """A stack of the models at `places` of a stack."""
     return jax.tree.map(lambda leaf: leaf[places], tree)
 
 
 @pytree
 class Method:
-    """A bound method of a model as a pytree, so that `map_rows(Method(model, "potential"), rows)` compiles once."""
+    """A bound method as a pytree, so that `map_rows(Method(model, "potential"), rows)` compiles once per structure."""
 
     model: Any
     name: str = static()

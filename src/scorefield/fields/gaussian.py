@@ -15,8 +15,8 @@ from scorefield.fields.base import LOG_2PI, Field
 class Gaussian(Field):
     """N(mean, covariance) with the linear score s = P (mean - x), where P = whiten whiten' is the precision.
 
-    Rows map to independent unit normals z = (x - mean) whiten and back by x = mean + z color, so that no linear
-    system is solved at run time. Make one with `gaussian_from_covariance` or `fit_gaussian`.
+    z = (x - mean) whiten is standard normal and x = mean + z color is its inverse, so that no linear system is solved
+    at run time. Created by `gaussian_from_covariance` or `fit_gaussian`.
     """
 
     mean: jax.Array
@@ -31,7 +31,7 @@ class Gaussian(Field):
 
     @property
     def scale(self) -> jax.Array:
-        """Standard deviations of the columns: the covariance is color' color."""
+        """Standard deviations of the columns, from the covariance color' color."""
         return jnp.sqrt(jnp.sum(self.color**2, axis=0))
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -50,7 +50,7 @@ class Gaussian(Field):
 
 
 def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
-    """A `Gaussian` with the given moments; decomposed in double precision at unit scale, whatever the units."""
+    """A `Gaussian` with the given moments, whose correlations are decomposed in double precision."""
     sigma = np.asarray(covariance, np.float64)
     scale = np.sqrt(np.diag(sigma))
     correlation = sigma / np.outer(scale, scale)
@@ -64,15 +64,15 @@ def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
 
 
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
-    """Sample covariance whose correlations are shrunk towards zero, by the OAS weight when `shrinkage="auto"`.
+    """Sample covariance with correlations shrunk towards zero, by the OAS weight if `shrinkage="auto"`.
 
-    The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that column units do not matter,
-    and only up to 20 rows a column: beyond that it is below its own sampling error.
+    The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that the units of columns do not
+    matter. With more than 20 rows per column it is below its sampling error and set to zero.
     """
     n, d = rows.shape
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt(np.mean(centred**2, axis=0))
-    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, where a standard deviation has rounding
+    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, unlike a standard deviation of zero
     if len(constant):
         column = int(constant[0])
         raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
@@ -90,15 +90,15 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
 
 
 def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float = 0.0) -> Gaussian:
-    """The minimiser of the (denoising) score-matching loss over linear fields: mean and inverse covariance.
+    """Minimiser of the (denoising) score-matching loss over linear fields, from mean and covariance.
 
-    With `noise` > 0 the rows are those of the table plus N(0, noise^2 I), which also makes degenerate tables regular.
+    `noise` > 0 adds noise^2 I to the covariance, which also makes that of degenerate tables regular.
     """
     table = as_rows(rows)
     if noise < 0:
         raise ValueError(f"Expected noise >= 0, got {noise}.")
     d = table.shape[1]
-    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if noise else np.arange(d)  # noise makes the others regular
+    varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if noise else np.arange(d)  # noise regularises constant columns
     covariance = noise**2 * np.eye(d)
     if len(varying):
         covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
