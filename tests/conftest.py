@@ -4,7 +4,14 @@ import jax
 import numpy as np
 import pytest
 
+from scorefield._jax import pytrees
 from scorefield.fields.mixtures import mixture
+
+
+@pytest.fixture(scope="session", autouse=True)
+def all_programs_kept():
+    """Tests compare the numbers of programs before and after a fit, which must not be forgotten in between."""
+    pytrees.MAX_PROGRAMS = 1 << 20
 
 
 @pytest.fixture(scope="session")

@@ -304,7 +304,7 @@ def test_a_refill_needs_rows_held_out():
     from scorefield.training.losses import Exact
 
     rows = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
-    with pytest.raises(ValueError, match="Expected splits beside refill"):
+    with pytest.raises(ValueError, match="Expected splits with refill"):
         train_many(jax.random.key(0), [standard_gaussian(2)], [rows], Exact(), refill=lambda: [rows])
 
 

@@ -1,35 +1,63 @@
-"""Pytree dataclasses, stacked models, and padding of rows to a few sizes so that programs compile once."""
+"""Pytree dataclasses, stacked models, and jit with a bounded number of programs."""
 
 import dataclasses
-from collections.abc import Sequence
-from functools import partial
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
 
 T = TypeVar("T")
-_KNOWN: dict[str, type] = {}  # pytree classes by name: the only ones that `from_plain` will make
-# The programs of this library spend their time in matrix products, which are calls into a library: this level compiles
-# them in half the time, and runs them as fast.
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+_KNOWN: dict[str, type] = {}  # pytree classes by name; `from_plain` builds no others
+_JITTED: list[Any] = []  # jitted functions made by `compiled`
+MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and a fit with new shapes compiles about 8
+
+
+def compiled(function: Callable, **options: Any) -> Callable:
+    """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared.
+
+    Optimization level 1 halves compile time. Run time does not suffer, since most of it is spent in matrix products.
+    """
+    jitted = jax.jit(function, compiler_options={"xla_backend_optimization_level": 1}, **options)
+    _JITTED.append(jitted)
+
+    @functools.wraps(function)
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        if cached_programs() > MAX_PROGRAMS:
+            for each in _JITTED:
+                each.clear_cache()
+        return jitted(*args, **kwargs)
+
+    bounded._cache_size = jitted._cache_size  # type: ignore[attr-defined]
+    return bounded
+
+
+def cached_programs() -> int:
+    """Number of programs cached for all functions made by `compiled`."""
+    return sum(each._cache_size() for each in _JITTED)
+
+
+def leaf(values: Any) -> Any:
+    """Model parameters as a float32 numpy array; `jnp.asarray` would compile a small program for every new shape."""
+    return np.asarray(values, np.float32)
 
 
 def static(*, default: Any = dataclasses.MISSING) -> Any:
-    """A field that is configuration: part of the tree's structure, not one of its arrays."""
+    """A dataclass field for configuration: stored in the tree's structure instead of its leaves."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def pytree(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass whose non-static fields are leaves that jax can trace, map and stack."""
+    """Make a frozen dataclass whose non-static fields are pytree children."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     configuration = tuple(f.name for f in fields if f.metadata.get("static"))
 
-    # Not `jax.tree_util.register_dataclass`: jaxlib 0.10 calls the structures of two dataclasses of one shape equal, so
-    # that a compiled program of one class could be run for another.
+    # `jax.tree_util.register_dataclass` is not used: in jaxlib 0.10 the structures of two dataclasses with the same
+    # fields compare equal, so a program compiled for one class could run for the other.
     def flatten(tree):
         return tuple(getattr(tree, name) for name in leaves), tuple(getattr(tree, name) for name in configuration)
 
@@ -46,24 +74,24 @@ def pytree(cls: type[T]) -> type[T]:
 
 
 def stack(trees: Sequence[T]) -> T:
-    """Models of one structure as a single model whose leaves have a leading axis."""
+    """Stack models of one structure into a single model whose leaves have a leading axis."""
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
 def unstack(tree: T, index: int) -> T:
-    """The model at one place of a stack."""
+    """The model at `index` of a stack."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
 @compiled
 def take(tree: T, places: Any) -> T:
-    """Some models of a stack, as a stack."""
+    """A stack of the models at `places` of a stack."""
     return jax.tree.map(lambda leaf: leaf[places], tree)
 
 
 @pytree
 class Method:
-    """A bound method of a model as a pytree, so that `map_rows(Method(model, "potential"), rows)` compiles once."""
+    """A bound method as a pytree, so that `map_rows(Method(model, "potential"), rows)` compiles once per structure."""
 
     model: Any
     name: str = static()

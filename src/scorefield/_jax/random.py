@@ -1,4 +1,4 @@
-"""Seeds, keys and random streams by name; global generators are never touched."""
+"""Seeds, keys and named random streams; global generators are never used."""
 
 import enum
 import numbers
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Stream(enum.IntEnum):
-    """What a key's random numbers are drawn for. Each purpose has its own stream, so that none repeats another's."""
+    """Purposes of random numbers; each has its own stream of a key, so that draws are independent."""
 
     NETWORK_WEIGHTS = 1
     RANDOM_FEATURES = 2
@@ -35,12 +35,12 @@ class Stream(enum.IntEnum):
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:
-    """A numpy generator for one stream of a key: draws outside compiled programs need no compilation per shape."""
+    """A numpy generator for one stream of a key; drawing with numpy avoids compiling for every shape."""
     return np.random.default_rng([*np.asarray(jax.random.key_data(key)).ravel().tolist(), int(stream), *path])
 
 
 def seed_from(random_state):
-    """An integer seed: None draws fresh entropy, a generator is advanced once; global state is never touched."""
+    """An integer seed: None takes fresh entropy, a generator is advanced once."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, numbers.Integral):
@@ -55,5 +55,5 @@ def seed_from(random_state):
 
 
 def key_from(random_state):
-    """A jax key from any form of `random_state`."""
+    """A jax key from `random_state`."""
     return jax.random.key(seed_from(random_state) % (1 << 32))

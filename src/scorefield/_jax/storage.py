@@ -1,4 +1,4 @@
-"""Models as nested dictionaries of arrays and plain values, and back: what a fitted estimator stores."""
+"""Convert models to nested dictionaries of arrays and plain values, and back."""
 
 import dataclasses
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def to_plain(tree: Any) -> Any:
-    """A model as nested dicts and lists of numpy arrays, strings and numbers: what a fitted estimator stores."""
+    """A model as nested dicts and lists of numpy arrays, strings and numbers, for storage in fitted estimators."""
     if dataclasses.is_dataclass(tree):
         fields = {f.name: to_plain(getattr(tree, f.name)) for f in dataclasses.fields(tree)}
         return {"type": type(tree).__name__, **fields}
@@ -21,7 +21,7 @@ def to_plain(tree: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """The model behind `to_plain`. Only known pytree classes are made, so a model file cannot name any other."""
+    """Inverse of `to_plain`. Builds known pytree classes only, so a model file cannot name any other."""
     if isinstance(plain, list | tuple):
         return tuple(from_plain(child) for child in plain)
     if not isinstance(plain, dict):
@@ -30,12 +30,12 @@ def from_plain(plain: Any) -> Any:
     names = {f.name for f in dataclasses.fields(cls)} if cls else set()
     if cls is None or names != set(plain) - {"type"}:
         raise ValueError(
-            f"Expected a stored model, got keys {sorted(plain)}; the file was edited or is of another version."
+            f"Expected a stored model, got keys {sorted(plain)}; the file was edited or written by another version."
         )
     return cls(**{name: from_plain(child) for name, child in plain.items() if name != "type"})
 
 
 def stored_by_public_name(cls: type[T]) -> type[T]:
-    """Let pickles name a public class as `scorefield.Name`, so that they survive a later move of its module."""
+    """Pickle a public class as `scorefield.Name`, so that pickles survive a move of its module."""
     cls.__module__ = "scorefield"
     return cls

@@ -1,4 +1,4 @@
-"""A score field s(x) = grad log p(x): a map from one point to its score (Eq:score_function_definition_1)."""
+"""Base class of score fields s(x) = grad log p(x) (Eq:score_function_definition_1)."""
 
 from typing import ClassVar
 
@@ -11,15 +11,15 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class Field:
-    """A map from one point (d,) to its score (d,). Subclasses write `__call__`; batches are the caller's vmap.
+    """A map from one point (d,) to its score (d,). Subclasses implement `__call__`; callers vmap it.
 
-    A field with a potential, s = grad potential, is conservative: log-density differences need no integral.
+    A conservative field is the gradient of its potential, so that log-density differences need no line integral.
     """
 
     conservative: ClassVar[bool] = False
-    normalized: ClassVar[bool] = False  # the potential is a log density, not merely one up to a constant
-    points: ClassVar[int] = 1  # evaluations of a model behind one call; memory is bounded by their number
-    unit_inputs: ClassVar[bool] = False  # its network sees centred values of unit scale: three digits serve them
+    normalized: ClassVar[bool] = False  # the potential is a log density including its constant
+    points: ClassVar[int] = 1  # model evaluations per call, for bounds on memory
+    unit_inputs: ClassVar[bool] = False  # the network's inputs are standardized, so that half precision suffices
 
     def __call__(self, x: jax.Array) -> jax.Array:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The field of a table with noise of every level, by one noise-conditional network (Song & Ermon 2019)."""
+"""Scores of noisy data for a range of noise levels by one network (Song & Ermon 2019)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,19 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import network_divergence
-from scorefield.fields.networks import Network, init_network
+from scorefield.fields.networks import Network, init_network, last_layer_zero
 
 
 @pytree
 class DiffusionField(Field):
     """Scores of p * N(0, sigma^2 I) for all sigma in a range, by one noise-conditional network.
 
-    In the principal axes of the data, with variances v, a Gaussian has the score -y / (v + sigma^2). The network
-    learns the rest at unit scale: its inputs are y / sqrt(v + sigma^2) and its outputs are multiplied by
-    sqrt(v) / (sigma sqrt(v + sigma^2)), the spread of the denoising target around the Gaussian answer. For v = 1
+    In principal axes with variances v, a Gaussian has the score -y / (v + sigma^2). The network learns the residual on
+    a unit scale: its inputs are y / sqrt(v + sigma^2) and its outputs are multiplied by
+    sqrt(v) / (sigma sqrt(v + sigma^2)), the spread of the denoising target around the Gaussian score. For v = 1
     this is the preconditioning of Karras, Aittala, Aila & Laine (2022).
     """
 
@@ -35,7 +35,7 @@ class DiffusionField(Field):
         return self.at(self.sigma_min)(x)
 
     def at(self, sigma: jax.Array | float) -> "NoisyField":
-        """The field of the data with noise of level `sigma`."""
+        """The field at noise level `sigma`."""
         return NoisyField(self, jnp.asarray(sigma, jnp.float32))
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -47,7 +47,7 @@ class DiffusionField(Field):
         mean, axes, variances, low, high = fixed
         y = (x - mean) @ axes
         spread = jnp.sqrt(variances + sigma**2)
-        position = 2 * jnp.log(sigma / low) / jnp.log(high / low) - 1  # -1 ... 1 over the range of levels
+        position = 2 * jnp.log(sigma / low) / jnp.log(high / low) - 1  # from -1 to 1 over the levels
         features = jnp.stack([position, *(f(jnp.pi * k * position) for k in (1, 2) for f in (jnp.sin, jnp.cos))])
         return y, y / spread, features, jnp.sqrt(variances) / (sigma * spread)
 
@@ -82,7 +82,7 @@ def init_diffusion_field(
     sigma_min: float | None = None,
     sigma_max: float | None = None,
 ) -> DiffusionField:
-    """A `DiffusionField` for a table. Levels default to 0.05 and 10 times the spread of its widest principal axis."""
+    """A `DiffusionField` for a table. Default levels are 0.05 and 10 times the spread of its widest principal axis."""
     table = as_rows(rows)
     d = table.shape[1]
     covariance = np.cov(table, rowvar=False, bias=True, dtype=np.float64).reshape(d, d)
@@ -92,15 +92,8 @@ def init_diffusion_field(
     high = max(10 * widest, 2 * low) if sigma_max is None else float(sigma_max)
     if not 0 < low < high:
         raise ValueError(f"Expected 0 < sigma_min < sigma_max, got {low} and {high}.")
-    # An axis without spread carries no residual to learn; the floor only keeps its scale finite.
+    # An axis without spread has no residual to learn; the floor keeps its scale finite.
     variances = np.maximum(variances, (1e-3 * low) ** 2)
     network = init_network(key, (d + 5, *hidden, d), activation=activation)
-    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    return DiffusionField(
-        Network(weights, network.biases, activation),
-        mean=jnp.asarray(table.mean(axis=0)),
-        axes=jnp.asarray(axes, jnp.float32),
-        variances=jnp.asarray(variances, jnp.float32),
-        sigma_min=jnp.float32(low),
-        sigma_max=jnp.float32(high),
-    )
+    levels = {"sigma_min": leaf(low), "sigma_max": leaf(high)}
+    return DiffusionField(last_layer_zero(network), *(leaf(a) for a in (table.mean(axis=0), axes, variances)), **levels)

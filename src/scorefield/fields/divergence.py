@@ -1,4 +1,4 @@
-"""Divergence of a vector network and Laplacian of a scalar one, without a loop over columns.
+"""Divergence of vector networks and Laplacian of scalar networks, without a loop over columns.
 
 The trace term of exact score matching, Eq:score_matching_2b.
 """
@@ -12,7 +12,7 @@ from scorefield.fields.networks import Network, with_curvature, with_slope
 
 
 def forward_divergence(function: Callable[[jax.Array], jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Value and divergence of any vector field by forward mode: d tangent passes."""
+    """Value and divergence of a vector field by forward mode, in d tangent passes."""
     value, tangent = jax.linearize(function, x)
     columns = jax.vmap(tangent)(jnp.eye(x.shape[-1], dtype=x.dtype))
     return value, jnp.trace(columns)
@@ -24,7 +24,7 @@ def network_divergence(
     """Value of network([x, context]) and sum_i scales_i d value_i / d x_i.
 
     With at most two hidden layers the trace has a closed form. For two, with slopes h1, h2 of the activations,
-    div = h1' (W2 * (W3 W1)') h2 : one more matrix product, whatever the number of columns.
+    div = h1' (W2 * (W3 W1)') h2, which takes one more matrix product for any number of columns.
     """
     d, depth = x.shape[-1], len(network.weights)
     inputs = x if context is None else jnp.concatenate([x, context])
@@ -38,7 +38,7 @@ def network_divergence(
         mixing = network.weights[1] * (last @ first).T
         hidden, slope2 = with_slope(network.activation, hidden @ network.weights[1] + network.biases[1])
         return hidden @ network.weights[2] + network.biases[2], (slope @ mixing) @ slope2
-    jacobian = first * slope  # (d, width): forward mode, one row a column of the table
+    jacobian = first * slope  # (d, width), in forward mode
     for weight, bias in zip(network.weights[1:-1], network.biases[1:-1], strict=True):
         hidden, slope = with_slope(network.activation, hidden @ weight + bias)
         jacobian = (jacobian @ weight) * slope
@@ -50,10 +50,10 @@ def network_laplacian(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Value, gradient and Laplacian of a scalar network in one forward pass (a forward Laplacian).
 
-    `jacobian` (d, width) is that of inputs which are a linear map of the point; the identity where it is left out.
+    `jacobian` (d, width) is the Jacobian of `inputs` as a linear map of the point, by default the identity.
 
-    Each layer carries the Jacobian J (d, width) and the Laplacian; through an activation with slope a and
-    curvature c they become a J and a lap + c |J|^2, so that no second backward pass is needed.
+    Each layer carries the Jacobian J (d, width) and the Laplacian. An activation with slope a and curvature c turns
+    them into a J and a lap + c |J|^2, so that no second backward pass is needed.
     """
     jacobian = jnp.eye(inputs.shape[-1], dtype=inputs.dtype) if jacobian is None else jacobian
     value, laplacian = inputs, jnp.zeros_like(inputs)

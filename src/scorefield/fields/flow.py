@@ -1,6 +1,6 @@
-"""Normalised log likelihood of a noise-conditional field, by its probability-flow equation.
+"""Normalised log density of a noise-conditional field by its probability-flow equation.
 
-The remedy named in the paper's outlook: no anchor p(x0) is needed. Song et al. (2021), in Karras et al.'s time sigma.
+Needs no anchor p(x0), as the paper's outlook suggests. Song et al. (2021), with sigma as time as in Karras et al.
 """
 
 import jax
@@ -15,8 +15,8 @@ from scorefield.fields.diffusion import DiffusionField
 class FlowLogDensity:
     """x -> log density of the data plus N(0, sigma_min^2 I), by Runge-Kutta steps over log sigma.
 
-    Along dx/dlog(sigma) = -sigma^2 s the log density grows by sigma^2 div s; at sigma_max it is that of a Gaussian with
-    the data's mean and covariance plus sigma_max^2 I. Whatever the field, the result integrates to one.
+    Along dx/dlog(sigma) = -sigma^2 s the log density grows by sigma^2 div s. At sigma_max the density is a Gaussian
+    with the data's mean and its covariance plus sigma_max^2 I. The result integrates to one for any field.
     """
 
     field: DiffusionField

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield.fields.base import LOG_2PI, Field
 
 
@@ -15,8 +15,8 @@ from scorefield.fields.base import LOG_2PI, Field
 class Gaussian(Field):
     """N(mean, covariance) with the linear score s = P (mean - x), where P = whiten whiten' is the precision.
 
-    Rows map to independent unit normals z = (x - mean) whiten and back by x = mean + z color, so that no linear
-    system is solved at run time. Make one with `gaussian_from_covariance` or `fit_gaussian`.
+    z = (x - mean) whiten is standard normal and x = mean + z color is its inverse, so that no linear system is solved
+    at run time. Created by `gaussian_from_covariance` or `fit_gaussian`.
     """
 
     mean: jax.Array
@@ -31,7 +31,7 @@ class Gaussian(Field):
 
     @property
     def scale(self) -> jax.Array:
-        """Standard deviations of the columns: the covariance is color' color."""
+        """Standard deviations of the columns, from the covariance color' color."""
         return jnp.sqrt(jnp.sum(self.color**2, axis=0))
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -58,7 +58,7 @@ class Gaussian(Field):
 
 
 def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
-    """A `Gaussian` with the given moments; decomposed in double precision at unit scale, whatever the units."""
+    """A `Gaussian` with the given moments, whose correlations are decomposed in double precision."""
     sigma = np.asarray(covariance, np.float64)
     scale = np.sqrt(np.diag(sigma))
     correlation = sigma / np.outer(scale, scale)
@@ -68,19 +68,19 @@ def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
         )
     whiten = np.linalg.cholesky(np.linalg.inv(correlation))
     color = np.linalg.inv(whiten) * scale
-    return Gaussian(*(jnp.asarray(a, jnp.float32) for a in (mean, whiten / scale[:, None], color)))
+    return Gaussian(*(leaf(a) for a in (mean, whiten / scale[:, None], color)))
 
 
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
-    """Sample covariance whose correlations are shrunk towards zero, by the OAS weight when `shrinkage="auto"`.
+    """Sample covariance with correlations shrunk towards zero, by the OAS weight if `shrinkage="auto"`.
 
-    The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that column units do not matter,
-    and only up to 20 rows a column: beyond that it is below its own sampling error.
+    The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that the units of columns do not
+    matter. With more than 20 rows per column it is below its sampling error and set to zero.
     """
     n, d = rows.shape
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt(np.mean(centred**2, axis=0))
-    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, where a standard deviation has rounding
+    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, unlike a standard deviation of zero
     if len(constant):
         column = int(constant[0])
         raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
@@ -98,17 +98,17 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
 
 
 def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float | np.ndarray = 0.0) -> Gaussian:
-    """The minimiser of the (denoising) score-matching loss over linear fields: mean and inverse covariance.
+    """Minimiser of the (denoising) score-matching loss over linear fields, from mean and covariance.
 
-    With `noise`, a deviation in all directions or a covariance matrix, the rows are those of the table plus Gaussian
-    noise, which also makes degenerate tables regular.
+    `noise`, a standard deviation or a covariance matrix, is added to the covariance, which also makes that of
+    degenerate tables regular.
     """
     table = as_rows(rows)
     d = table.shape[1]
     if np.ndim(noise) == 0 and noise < 0:
         raise ValueError(f"Expected noise >= 0, got {noise}.")
     covariance = noise**2 * np.eye(d) if np.ndim(noise) == 0 else np.array(noise, np.float64)
-    # Noise makes constant columns regular.
+    # Noise regularises constant columns.
     varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if np.any(covariance) else np.arange(d)
     if len(varying):
         covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
@@ -117,7 +117,7 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float | n
 
 def standard_gaussian(d: int) -> Gaussian:
     """N(0, I)."""
-    return Gaussian(jnp.zeros(d), jnp.eye(d), jnp.eye(d))
+    return Gaussian(leaf(np.zeros(d)), leaf(np.eye(d)), leaf(np.eye(d)))
 
 
 @pytree

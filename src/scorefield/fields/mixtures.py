@@ -1,4 +1,4 @@
-"""Gaussian mixtures whose log density, score and samples are exact: the truth of tests and simulations."""
+"""Gaussian mixtures with exact log density, score and samples, for tests and simulations."""
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class GaussianMixture(Field):
 
 
 def mixture(weights: object, means: object, covariances: object) -> GaussianMixture:
-    """A `GaussianMixture` from lists or arrays; the weights are scaled to sum to one."""
+    """A `GaussianMixture` from arrays; weights are normalised."""
     w, m, c = (np.asarray(a, dtype=np.float32) for a in (weights, means, covariances))
     if m.ndim != 2 or w.shape != m.shape[:1] or c.shape != (*m.shape, m.shape[1]) or (w <= 0).any():
         raise ValueError(
@@ -61,7 +61,7 @@ def mixture(weights: object, means: object, covariances: object) -> GaussianMixt
 
 
 def random_mixture(key: jax.Array, d: int, n_components: int = 3) -> GaussianMixture:
-    """A mixture without symmetry, its centres about two standard deviations apart in each column, for benchmarks."""
+    """A random mixture with centres about two standard deviations apart per column, for benchmarks."""
     key_w, key_m, key_c = jax.random.split(key, 3)
     weights = jax.random.uniform(key_w, (n_components,), minval=0.5, maxval=1.5)
     means = 2.0 * jax.random.normal(key_m, (n_components, d))

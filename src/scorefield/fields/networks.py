@@ -1,6 +1,6 @@
-"""Fully connected networks as pytrees, with the activation derivatives that score matching needs.
+"""Fully connected networks as pytrees, with the activation derivatives for score matching.
 
-The neural score models of the paper's experiments, [d, 128, 256, 128, d] and [10, 128, 128, 10], are of this kind.
+Includes the paper's score models [d, 128, 256, 128, d] and [10, 128, 128, 10].
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.pytrees import pytree, static
+from scorefield._jax.pytrees import leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 
 def check_activation(name: str, *, smooth: bool = False) -> None:
-    """Refuse an unknown activation, or a kinked one where second derivatives are needed."""
+    """Raise for an unknown activation, or for ReLU if `smooth` is required."""
     if name not in ACTIVATIONS:
         raise ValueError(f"Expected an activation of {sorted(ACTIVATIONS)}, got {name!r}.")
     if smooth and name == "relu":
@@ -33,12 +33,12 @@ def check_activation(name: str, *, smooth: bool = False) -> None:
 
 
 def with_slope(name: str, u: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Activation and its first derivative, elementwise."""
+    """Elementwise activation and its first derivative."""
     return jax.jvp(ACTIVATIONS[name], (u,), (jnp.ones_like(u),))
 
 
 def with_curvature(name: str, u: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Activation, first and second derivative, elementwise."""
+    """Elementwise activation and its first and second derivatives."""
     (h, slope), (_, curvature) = jax.jvp(lambda v: with_slope(name, v), (u,), (jnp.ones_like(u),))
     return h, slope, curvature
 
@@ -59,9 +59,9 @@ class Network:
 
 @pytree
 class HalfNetwork(Network):
-    """A network whose layers are computed in bfloat16; what comes in and out keeps its type.
+    """A network computed in bfloat16 with inputs and outputs in their own type.
 
-    Accelerators move half the bytes then, which is most of what a small network costs them.
+    On an accelerator it moves half the bytes, which dominates the cost of small networks.
     """
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -69,7 +69,7 @@ class HalfNetwork(Network):
 
 
 def in_half(tree: T) -> T:
-    """A model with its networks in half precision; all else, such as a base Gaussian, stays as it is."""
+    """A model with its networks in half precision; other leaves, such as a base Gaussian, are unchanged."""
 
     def halve(node: Any) -> Any:
         if not isinstance(node, Network):
@@ -81,10 +81,16 @@ def in_half(tree: T) -> T:
 
 
 def init_network(key: jax.Array, sizes: Sequence[int], *, activation: str = "silu") -> Network:
-    """Weights with variance 1/fan_in, which keeps unit-scale inputs so; no hidden layer gives a linear map."""
+    """A network with weights of variance 1/fan_in, which preserves the scale of inputs, and biases of zero."""
     check_activation(activation)
     if len(sizes) < 2 or any(size < 1 for size in sizes):
         raise ValueError(f"Expected at least two positive layer sizes, got {tuple(sizes)}.")
     rng = host_rng(key, Stream.NETWORK_WEIGHTS)
-    weights = tuple(jnp.asarray(rng.normal(size=(a, b)) / np.sqrt(a), jnp.float32) for a, b in pairwise(sizes))
-    return Network(weights, tuple(jnp.zeros(b) for b in sizes[1:]), activation)
+    weights = tuple(leaf(rng.normal(size=(a, b)) / np.sqrt(a)) for a, b in pairwise(sizes))
+    return Network(weights, tuple(leaf(np.zeros(b)) for b in sizes[1:]), activation)
+
+
+def last_layer_zero(network: Network) -> Network:
+    """The network with a last layer of zeros, so that training starts at the zero function."""
+    weights = (*network.weights[:-1], leaf(np.zeros(network.weights[-1].shape)))
+    return Network(weights, network.biases, network.activation)

@@ -1,7 +1,4 @@
-"""Score fields s(x) = grad log p(x) as callable pytrees: Gaussian, vector network, energy, noise-conditional network.
-
-Eq:score_function_definition_1 and, for the Gaussian, Eq:MND_pdf of the paper.
-"""
+"""Score fields by networks: unconstrained vector networks and energies (Eq:score_function_definition_1)."""
 
 from collections.abc import Sequence
 
@@ -12,12 +9,12 @@ from scorefield._jax.pytrees import pytree
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import network_divergence, network_laplacian
 from scorefield.fields.gaussian import Gaussian
-from scorefield.fields.networks import Network, check_activation, init_network
+from scorefield.fields.networks import Network, check_activation, init_network, last_layer_zero
 
 
 @pytree
 class VectorField(Field):
-    """The paper's score model: an unconstrained network. It need not be conservative; see `integration.path_gap`."""
+    """The paper's score model, an unconstrained network; it need not be conservative (see `path_gap`)."""
 
     network: Network
 
@@ -37,9 +34,9 @@ def init_vector_field(key: jax.Array, d: int, *, hidden: Sequence[int], activati
 class EnergyField(Field):
     """s = grad potential with potential(x) = log base(x) + network((x - base.mean) / base.scale).
 
-    The network grows at most linearly and the Gaussian base falls quadratically, so exp(potential) always has a
-    finite integral; scaled inputs make the model indifferent to units and offsets (whitened ones were measurably
-    worse). The base is data, not a parameter: no gradient reaches it.
+    The network grows at most linearly and the log of the Gaussian base falls quadratically, so that exp(potential)
+    always has a finite integral. Inputs are scaled to be independent of units and offsets; whitened inputs were
+    measurably worse. The base is not trained.
     """
 
     network: Network
@@ -68,8 +65,7 @@ class EnergyField(Field):
 def init_energy_field(
     key: jax.Array, base: Gaussian, *, hidden: Sequence[int], activation: str = "silu"
 ) -> EnergyField:
-    """An `EnergyField` that starts near its base: the last layer is zero, so training begins at a known density."""
+    """An `EnergyField` whose last layer is zero, so that training starts at the base density."""
     check_activation(activation, smooth=True)
     network = init_network(key, (base.mean.shape[0], *hidden, 1), activation=activation)
-    weights = (*network.weights[:-1], jnp.zeros_like(network.weights[-1]))
-    return EnergyField(Network(weights, network.biases, activation), base)
+    return EnergyField(last_layer_zero(network), base)

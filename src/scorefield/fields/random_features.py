@@ -1,7 +1,7 @@
-"""An exponential family on random cosine features around a Gaussian: its score-matching loss is solved, not trained.
+"""An exponential family on random cosine features around a Gaussian, fitted in closed form. For few rows.
 
 The loss of Eq:score_matching_2b is quadratic in the coefficients (Strathmann et al. 2015; features of Rahimi & Recht
-2007), also in its denoising form, where the average over the noise has a closed form too. For few rows.
+2007). So is its denoising form, whose mean over the noise has a closed form.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
@@ -27,7 +27,7 @@ BLOCK = 8192  # rows per block of the sums
 class KernelField(Field):
     """potential(x) = log base(x) + sum_j coefficients_j cos(w_j' x + phases_j).
 
-    The features are bounded, so exp(potential) has a finite integral with any coefficients.
+    The features are bounded, so that exp(potential) has a finite integral for all coefficients.
     """
 
     base: Gaussian
@@ -49,9 +49,9 @@ class KernelField(Field):
 
 
 class KernelFit(NamedTuple):
-    """The field, the chosen width and ridge, and the held-out loss of every pair (bandwidths, ridges).
+    """The field, the chosen bandwidth and ridge, and the held-out losses (bandwidths, ridges).
 
-    Losses are relative to the Gaussian base: a negative minimum means that the features earned their place.
+    Losses are relative to the Gaussian base: the features improve on it where they are negative.
     """
 
     field: KernelField
@@ -61,7 +61,7 @@ class KernelFit(NamedTuple):
 
 
 def _sums(rows: np.ndarray, base: Gaussian, w: np.ndarray, phases: np.ndarray, noise: float):
-    """Sums over rows of the quadratic form A and the vector b in the loss 1/2 c'Ac + b'c, averaged over the noise.
+    """Sums over rows of the matrix A and the vector b in the loss 1/2 c'Ac + b'c, averaged over the noise.
 
     With a_j = w_j'x + phase_j and noise z, E cos(a_j + sigma w_j'z) = exp(-sigma^2 |w_j|^2 / 2) cos a_j; products of
     sines are differences of such cosines.
@@ -85,7 +85,7 @@ def _sums(rows: np.ndarray, base: Gaussian, w: np.ndarray, phases: np.ndarray, n
 
 
 def _solve(a: np.ndarray, b: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """-(A + ridge I)^-1 b for every ridge, from one eigendecomposition: (ridges, features)."""
+    """-(A + ridge I)^-1 b for all ridges by one eigendecomposition: (ridges, features)."""
     values, vectors = np.linalg.eigh(a)
     return -((vectors.T @ b) / (np.maximum(values, 0) + ridges[:, None])) @ vectors.T
 
@@ -99,14 +99,14 @@ def fit_kernel(
     bandwidths: tuple[float, ...] = BANDWIDTHS,
     ridges: tuple[float, ...] = RIDGES,
 ) -> KernelFit:
-    """Solve for the coefficients; bandwidth and ridge have the least score-matching loss over five held-out folds."""
+    """Fit the coefficients, with the bandwidth and ridge of least score-matching loss in five-fold cross-validation."""
     table = as_rows(rows)
     if noise < 0 or n_features < 1:
         raise ValueError(f"Expected noise >= 0 and n_features >= 1, got {noise} and {n_features}.")
     n, d = table.shape
     base = fit_gaussian(table, noise=noise)
     rng = host_rng(key, Stream.RANDOM_FEATURES)
-    # Frequencies follow the marginal spread of each column, so that one grid of bandwidths fits any units.
+    # Frequencies are scaled by the spread of each column, so that one grid of bandwidths suits all units.
     scale = np.sqrt(np.diag(np.linalg.inv(np.asarray(base.precision, np.float64))))[:, None]
     directions = rng.normal(size=(d, n_features)) / scale
     phases = rng.uniform(0, 2 * np.pi, n_features)
@@ -125,7 +125,5 @@ def fit_kernel(
                 losses[i] += (0.5 * np.sum(c @ a_k * c, axis=1) + c @ b_k) / n
         solutions.append(_solve(a / n, b / n, grid))
     i, j = divmod(int(np.argmin(losses)), len(grid))
-    field = KernelField(
-        base, *(jnp.asarray(v, jnp.float32) for v in (directions / bandwidths[i], phases, solutions[i][j]))
-    )
+    field = KernelField(base, *(leaf(v) for v in (directions / bandwidths[i], phases, solutions[i][j])))
     return KernelFit(field, float(bandwidths[i]), float(grid[j]), losses)

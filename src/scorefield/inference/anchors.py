@@ -1,4 +1,4 @@
-"""Anchors: what turns a log density that is known up to a constant into a normalised one.
+"""Anchors: the constants that normalise log densities.
 
 The paper's initial density p(x0) (its sections 2 and 4.2), and an importance-sampled normaliser.
 """
@@ -12,25 +12,24 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from scorefield._jax.batching import as_rows, map_rows
-from scorefield._jax.pytrees import Method, pytree
+from scorefield._jax.pytrees import Method, leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
 
 LogDensity = Callable[[jax.Array], jax.Array]
-MAX_KERNELS = 256  # rows behind the importance proposal
+MAX_KERNELS = 256  # rows used as kernels of the importance proposal
 N_DRAWS = 16384
-# Evaluations of a field behind one anchor: ten seconds of a processor for a network of two layers of 128 units.
-MAX_POINTS = 1 << 22
-MIN_DRAWS = 2048  # a relative error of 2 % where the proposal fits
-WIDENING = 2.0  # of the proposal's covariance: its tails must not be thinner than the model's
+MAX_POINTS = 1 << 22  # field evaluations per anchor: seconds for a network with two layers of 128 units
+MIN_DRAWS = 2048  # a relative error of about 2 % if the proposal is close
+WIDENING = 2.0  # factor on the proposal's covariance, whose tails must not be lighter than the model's
 
 
 class Anchor(NamedTuple):
-    """log p(x) = unnormalised(x) + offset, and how well the offset is known."""
+    """The offset in log p(x) = unnormalised(x) + offset, and its accuracy."""
 
     offset: float
-    effective_size: float  # rows in the ball, or effective draws; the relative error is about 1 / sqrt of it
+    effective_size: float  # rows in the ball or effective draws; the relative error is about 1 / sqrt(effective_size)
 
 
 def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: float) -> Anchor:
@@ -41,14 +40,14 @@ def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: fl
 
 
 def gaussian_anchor(log_density: LogDensity, rows: object) -> Anchor:
-    """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2: right for Gaussian data, a guess otherwise."""
+    """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2, exact for Gaussian data only."""
     table = as_rows(rows)
     log_det = np.linalg.slogdet(shrunk_covariance(table))[1]
     return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + table.shape[1] * LOG_2PI), len(table))
 
 
 def log_ball_volume(d: int, radius: float) -> float:
-    """log of pi^d/2 r^d / Gamma(d/2 + 1)."""
+    """log(pi^d/2 r^d / Gamma(d/2 + 1))."""
     return 0.5 * d * np.log(np.pi) + d * np.log(radius) - float(gammaln(0.5 * d + 1))
 
 
@@ -57,8 +56,8 @@ def counting_anchor(
 ) -> Anchor:
     """p(mean) = share of points within `radius` of the mean, divided by the ball's volume.
 
-    Counts `samples` (Langevin draws, say) where given, else the rows. Without a radius the ball holds the sqrt(n)
-    nearest points: its bias falls with n while its count grows.
+    Counts `samples` (such as Langevin draws) if given, otherwise the rows. By default the ball contains the sqrt(n)
+    nearest points, so that its bias decreases and its count increases with n.
     """
     table = as_rows(rows)
     points = table if samples is None else as_rows(samples, name="samples")
@@ -67,7 +66,7 @@ def counting_anchor(
     if radius is None:
         radius = float(distances[int(np.sqrt(len(points)))])
     if not radius > 0:
-        raise ValueError(f"Expected radius > 0, got {radius}; rows at the mean itself need an explicit radius.")
+        raise ValueError(f"Expected radius > 0, got {radius}; pass a radius explicitly.")
     count = int(np.searchsorted(distances, radius, side="right"))
     if count == 0:
         raise ValueError(
@@ -80,9 +79,9 @@ def counting_anchor(
 
 @pytree
 class Proposal:
-    """A wide Gaussian and a kernel estimate on a few rows, half each: every mode is covered, and so are the tails.
+    """Equal mixture of a wide Gaussian, which covers the tails, and a kernel estimate, which covers every mode.
 
-    All kernels share one shape, so that in whitened coordinates log densities are plain distances.
+    Kernels share one covariance, so that their log densities are squared distances in whitened coordinates.
     """
 
     base: Gaussian  # already widened
@@ -107,15 +106,15 @@ class Proposal:
 
 
 def importance_proposal(rows: object) -> Proposal:
-    """A `Proposal` around a table, with Scott's bandwidth for its number of kernels."""
+    """A `Proposal` for a table, with Scott's bandwidth."""
     table = as_rows(rows)
     n, d = table.shape
     base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
     n_kernels = min(n, MAX_KERNELS)
-    # Repeated to one length: few rows of any number share one compiled program.
+    # Repeated to a fixed length, so that all tables share one compiled program.
     chosen = table[np.resize(np.linspace(0, n - 1, n_kernels).astype(int), MAX_KERNELS)]
     centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
-    return Proposal(base, jnp.asarray(centres), float(n_kernels ** (-1 / (d + 4))))
+    return Proposal(base, leaf(centres), float(n_kernels ** (-1 / (d + 4))))
 
 
 def importance_anchor(
@@ -130,8 +129,7 @@ def importance_constant(
 ) -> Anchor:
     """-log Z with Z = E_q[exp(log_density) / q] over draws of a proposal q, and its effective sample size.
 
-    `points` is the number of points at which the log density evaluates its field; where it is large, fewer draws are
-    made.
+    `points` is the number of field evaluations per log density; if it is large, fewer draws are made.
     """
     n_draws = min(n_draws, max(MAX_POINTS // points, MIN_DRAWS))
     draws = proposal.sample(key, n_draws)

@@ -1,4 +1,4 @@
-"""Bayes' rule with priors, costs and a soft margin; fields of posteriors; the decision boundary by Newton's method.
+"""Decisions with costs and a soft margin, gradients of posteriors, and decision boundaries by Newton's method.
 
 Eq:generative_classification_1, Eq:binary_decision_theory_1 to 3, Eq:Newton_Raphson and App. A of the paper.
 """
@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import compiled, pytree
 
 ScalarFunction = Callable[[jax.Array], jax.Array]
-MAX_HALVINGS = 8  # of a Newton step that does not bring the function closer to zero
+MAX_HALVINGS = 8  # of a Newton step that does not decrease the function's magnitude
 
 
 def check_costs(costs: object, n_classes: int) -> np.ndarray:
-    """Validate costs[true, predicted]: square, finite, and never cheaper to be wrong than to be right."""
+    """Validate costs[true, predicted]: square, finite, and least on the diagonal of each row."""
     matrix = np.asarray(costs, dtype=float)
     if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(f"Expected finite costs of shape {(n_classes, n_classes)}, got shape {matrix.shape}.")
@@ -29,7 +29,7 @@ def check_costs(costs: object, n_classes: int) -> np.ndarray:
 
 
 def expected_costs(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
-    """Expected cost of predicting each class (n, classes), up to a factor per row; see `decide`."""
+    """Expected cost of each prediction (n, classes), up to a factor per row; see `decide`."""
     logs = np.array(log_proba, dtype=float)
     if logs.ndim != 2:
         raise ValueError(f"Expected log posteriors of shape (n, classes), got {logs.shape}.")
@@ -44,8 +44,8 @@ def expected_costs(log_proba: np.ndarray, *, costs: object = None, margin: float
 def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) -> np.ndarray:
     """Class indices of least expected cost (n,) from log posteriors (n, classes).
 
-    A class other than the first must beat it by `margin` in log odds, the paper's gamma_0: for two classes without
-    costs, 1 where log p(1|x) - log p(0|x) >= margin. Ties go to the later class, as the paper's >= does.
+    `margin`, the paper's gamma_0, is subtracted from the log posteriors of all classes but the first: for two classes
+    without costs, 1 is predicted where log p(1|x) - log p(0|x) >= margin. Ties go to the later class.
     """
     risk = expected_costs(log_proba, costs=costs, margin=margin)
     return risk.shape[1] - 1 - np.argmin(risk[:, ::-1], axis=1)
@@ -53,7 +53,7 @@ def decide(log_proba: np.ndarray, *, costs: object = None, margin: float = 0.0) 
 
 @pytree
 class LinearLogits:
-    """x -> x coefficients + intercepts: logistic (two columns, the first zero) and softmax regression."""
+    """x -> x coefficients + intercepts, for softmax and (with a first column of zeros) logistic regression."""
 
     coefficients: jax.Array  # (d, classes)
     intercepts: jax.Array  # (classes,)
@@ -63,17 +63,17 @@ class LinearLogits:
 
 
 def log_softmax_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
-    """grad_x log p(label|x) for the softmax of any jax function x -> logits (classes,)."""
+    """grad_x log p(label|x) for the softmax of a jax function x -> logits (classes,)."""
     return jax.grad(lambda z: jax.nn.log_softmax(logits(z))[label])(x)
 
 
 def softmax_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
-    """grad_x p(label|x) for the softmax of any jax function x -> logits (classes,)."""
+    """grad_x p(label|x) for the softmax of a jax function x -> logits (classes,)."""
     return jax.grad(lambda z: jax.nn.softmax(logits(z))[label])(x)
 
 
 class Boundary(NamedTuple):
-    """Points (n, d), function values there (n,), whether |value| <= tol (n,), and Newton steps taken (n,)."""
+    """Points (n, d), function values (n,), whether |value| <= tol (n,), and number of Newton steps (n,)."""
 
     points: np.ndarray
     residual: np.ndarray
@@ -81,7 +81,7 @@ class Boundary(NamedTuple):
     n_iter: np.ndarray
 
 
-@partial(jax.jit, static_argnames=("max_iter",))
+@partial(compiled, static_argnames=("max_iter",))
 def _newton(function, starts, tol, *, max_iter):
     def one_point(start):
         def improve(carry):
@@ -107,9 +107,9 @@ def _newton(function, starts, tol, *, max_iter):
 
 
 def newton_zeros(function: ScalarFunction, starts: object, *, tol: float = 1e-6, max_iter: int = 50) -> Boundary:
-    """Zeros of a pytree function of one point, by x <- x - g grad g / |grad g|^2, halved while |g| grows.
+    """Zeros of a pytree function of one point, by steps x <- x - g grad g / |grad g|^2, halved while |g| grows.
 
-    The paper's x - g / grad g divides by a vector; this is the least-norm step that solves the linearised equation.
+    This is the least-norm solution of the linearised equation; the paper's x - g / grad g divides by a vector.
     """
     if not tol > 0 or max_iter < 1:
         raise ValueError(f"Expected tol > 0 and max_iter >= 1, got {tol} and {max_iter}.")

@@ -1,4 +1,4 @@
-"""Log-density differences as line integrals of a score field, their path gap, and smoothing of a field.
+"""Line integrals of score fields (log-density differences), their dependence on the path, and smoothed fields.
 
 Eq:reconstruct_pdf_from_scores, Eq:reconstruct_pdf_from_scores_Taylor, Algorithm 1 and Eq:pdf_ratio_func_MC.
 """
@@ -8,19 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 
-N_NODES = 32  # exact to degree 63: beyond what a network's activation resolves along one segment
+N_NODES = 32  # exact to degree 63, which suffices for networks along one segment
 RULES = ("gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor")
 
 
 def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on [0, 1].
 
-    `monte-carlo` draws uniform nodes from `key`; `taylor` is the paper's first-order expansion, repeated from left
-    to right over `n_nodes` equal pieces. Errors fall as n^-2n (analytic fields), n^-4, n^-2, n^-1/2 and n^-1.
+    `monte-carlo` draws uniform nodes from `key`; `taylor` is the paper's first-order expansion on each of `n_nodes`
+    equal intervals. In the order of RULES, errors are O(n^-2n) for analytic fields, O(n^-4), O(n^-2), O(n^-1/2) and
+    O(n^-1).
     """
     if rule not in RULES:
         raise ValueError(f"Expected an integration rule of {RULES}, got {rule!r}.")
@@ -51,7 +52,7 @@ def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[n
 
 @pytree
 class LineIntegral:
-    """x -> integral of field . dl from `origin` over the `via` points (k, d) to x: log p(x) - log p(origin)."""
+    """x -> integral of field . dl from `origin` through the `via` points (k, d) to x: log p(x) - log p(origin)."""
 
     field: Field
     origin: jax.Array
@@ -76,21 +77,19 @@ def line_integral(
     n_nodes: int | None = None,
     key: jax.Array | None = None,
 ) -> LineIntegral:
-    """A `LineIntegral` with the given rule on each segment; the default is N_NODES (one more for Simpson)."""
-    start = jnp.asarray(origin, jnp.float32)
+    """A `LineIntegral` with the given rule on each segment and N_NODES nodes by default (one more for Simpson)."""
+    start = leaf(origin)
     if start.ndim != 1:
         raise ValueError(f"Expected origin of shape (d,), got {start.shape}.")
-    corners = (
-        jnp.zeros((0, start.shape[0])) if via is None else jnp.asarray(via, jnp.float32).reshape(-1, start.shape[0])
-    )
+    corners = leaf([] if via is None else via).reshape(-1, start.shape[0])
     nodes, weights = quadrature(rule, n_nodes or (N_NODES + (rule == "simpson")), key)
-    return LineIntegral(field, start, jnp.asarray(nodes, jnp.float32), jnp.asarray(weights, jnp.float32), corners)
+    return LineIntegral(field, start, leaf(nodes), leaf(weights), corners)
 
 
 def path_gap(field: Field, origin: object, rows: object, *, n_nodes: int = 64) -> np.ndarray:
-    """|straight line - path along the first half of the columns, then the rest| for each row, in nats.
+    """Absolute difference in nats, per row, of integrals along a straight line and along a `BentPath`.
 
-    Zero for a conservative field; for an unconstrained network it is how far "the" density depends on the path.
+    Zero for a conservative field; for an unconstrained network it measures how the density depends on the path.
     """
     table = np.asarray(rows, dtype=np.float32)
     straight = line_integral(field, origin, n_nodes=n_nodes)
@@ -100,7 +99,7 @@ def path_gap(field: Field, origin: object, rows: object, *, n_nodes: int = 64) -
 
 @pytree
 class BentPath:
-    """The same integral over a corner: the first half of the columns moves first."""
+    """The same integral with a corner: first along the first half of the columns, then along the others."""
 
     straight: LineIntegral
 
@@ -112,10 +111,7 @@ class BentPath:
 
 @pytree
 class SmoothedField(Field):
-    """Weighted mean of a field over fixed offsets: score smoothing over a neighbourhood.
-
-    Its potential is the mean of the potentials, where the field has one.
-    """
+    """Weighted mean of a field over fixed offsets; its potential is the mean of the field's potentials."""
 
     field: Field
     offsets: jax.Array  # (k, d)
@@ -139,9 +135,9 @@ class SmoothedField(Field):
 def smooth(
     key: jax.Array, field: Field, d: int, radius: float, *, kernel: str = "uniform", n: int = 64
 ) -> SmoothedField:
-    """Average a field over the ball of `radius`: equal weights, or Epanechnikov's 1 - (r / radius)^2.
+    """Average a field over a ball of `radius` with equal weights or Epanechnikov's 1 - (r / radius)^2.
 
-    Offsets come in opposite pairs, so that a linear field is left exactly as it is.
+    Offsets come in opposite pairs, so that linear fields are unchanged.
     """
     if not radius > 0 or n < 2:
         raise ValueError(f"Expected radius > 0 and n >= 2, got {radius} and {n}.")
@@ -153,5 +149,4 @@ def smooth(
     half = directions * rng.random((n // 2, 1)) ** (1 / d)  # uniform in the unit ball
     offsets = np.concatenate([half, -half])
     weights = np.ones(len(offsets)) if kernel == "uniform" else 1 - np.sum(offsets**2, axis=1)
-    arrays = (jnp.asarray(a, jnp.float32) for a in (radius * offsets, weights / weights.sum()))
-    return SmoothedField(field, *arrays)
+    return SmoothedField(field, leaf(radius * offsets), leaf(weights / weights.sum()))

@@ -41,9 +41,9 @@ def boundary_derivative(x: object, mean0: object, cov0: object, mean1: object, c
 
 
 def boundary_roots_1d(mean0: float, sd0: float, mean1: float, sd1: float, *, log_odds: float = 0.0) -> np.ndarray:
-    """Ascending points where p1(x) exp(log_odds) = p0(x): none, one or two.
+    """Points where p1(x) exp(log_odds) = p0(x), in ascending order: none, one or two.
 
-    The paper's closed-form points leave out log(sd0 / sd1) and hold only for equal deviations.
+    The paper's closed form omits log(sd0 / sd1) and holds for equal deviations only.
     """
     if not (sd0 > 0 and sd1 > 0):
         raise ValueError(f"Expected positive standard deviations, got {sd0} and {sd1}.")
@@ -55,7 +55,7 @@ def boundary_roots_1d(mean0: float, sd0: float, mean1: float, sd1: float, *, log
     discriminant = b**2 - 4 * a * c
     if discriminant < 0:
         return np.array([])
-    # The form without cancellation: q has the sign of b.
+    # This form avoids cancellation, since q has the opposite sign of b.
     q = -0.5 * (b + np.copysign(np.sqrt(discriminant), b))
     return np.unique([q / a, c / q]) if q != 0 else np.array([0.0])
 
@@ -64,8 +64,8 @@ def _below_zero(eigenvalues: np.ndarray, linear: np.ndarray, constant: float) ->
     """P(sum_j eigenvalues_j z_j^2 + linear_j z_j + constant < 0) for standard normal z, by Gil-Pelaez inversion.
 
     The characteristic function is a product over j of exp(-t^2 linear_j^2 / (2 (1 - 2 i t e_j))) / sqrt(1 - 2 i t e_j).
-    Turning the path of t by 30 degrees, to the side where exp(i t c) falls, makes the integrand fall exponentially;
-    the turn around the pole at zero adds its angle.
+    Rotating the path of t by 30 degrees, to the side where exp(i t c) decays, makes the integrand decay exponentially;
+    the arc around the pole at zero contributes its angle.
     """
     curved = eigenvalues != 0
     if not curved.any():
@@ -89,8 +89,8 @@ def misclassification_probability(
 ) -> tuple[float, float]:
     """P(decide 1 | class 0) and P(decide 0 | class 1) of the Bayes rule, for any dimension and unequal covariances.
 
-    Under either class the boundary equation is a quadratic form of Gaussian variables, so one integral gives its
-    distribution. For equal covariances and `log_odds` 0 both are Phi(-D / 2) with D the Mahalanobis distance.
+    Under either class the boundary equation is a quadratic form of Gaussian variables, whose distribution is given by
+    one integral. For equal covariances and `log_odds` 0 both are Phi(-D / 2) with the Mahalanobis distance D.
     """
     (m0, s0), (m1, s1) = _pair(mean0, cov0), _pair(mean1, cov1)
     errors = []

@@ -1,4 +1,4 @@
-"""Markov kernels of one chain, and the one driver that runs any of them over blocks of chains.
+"""Markov kernels of one chain, and the driver that runs them over blocks of chains.
 
 The transition of Eq:Langevin_dynamics, its annealed and Metropolis-adjusted forms, and the probability-flow step.
 """
@@ -15,7 +15,7 @@ from scorefield._jax.pytrees import compiled, pytree, static
 from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField
 
-CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call: 64 MiB
+CHUNK_VALUES = 1 << 24  # floats of kept samples per compiled call (64 MiB)
 
 
 @pytree
@@ -38,7 +38,7 @@ class LangevinKernel:
 
 @cache
 def _blackjax(name: str) -> tuple[Any, Any]:
-    """A module of blackjax and its kernel. Importing blackjax starts JAX's backend, so it is imported on first use."""
+    """A module of blackjax and its kernel, imported late because importing blackjax starts JAX's backend."""
     with jax.ensure_compile_time_eval():  # the first use may be inside a trace
         import blackjax
 
@@ -62,7 +62,7 @@ class AdjustedKernel:
             mass = jnp.ones_like(state.position)
             _, kernel = _blackjax("hmc")
             state, info = kernel(key, state, self.field.potential, self.step_size, mass, self.n_leapfrog)
-        else:  # blackjax moves by step * gradient; the paper's epsilon is twice that
+        else:  # blackjax moves by step * gradient, the paper by epsilon / 2 * gradient
             _, kernel = _blackjax("mala")
             state, info = kernel(key, state, self.field.potential, self.step_size / 2)
         return state, info.acceptance_rate
@@ -73,7 +73,7 @@ class AdjustedKernel:
 
 @pytree
 class AnnealedKernel:
-    """Langevin steps at noise levels that fall geometrically; the step is epsilon sigma^2."""
+    """Langevin steps of size epsilon sigma^2 at geometrically decreasing noise levels sigma."""
 
     field: DiffusionField
     step_size: jax.Array
@@ -94,7 +94,7 @@ class AnnealedKernel:
 
 @pytree
 class ReverseKernel:
-    """Heun's second-order step of the probability-flow equation dx/dsigma = -sigma s(x, sigma), downwards."""
+    """Heun's second-order step of the probability-flow equation dx/dsigma = -sigma s(x, sigma), towards small sigma."""
 
     field: DiffusionField
     n_levels: int = static()
@@ -126,7 +126,7 @@ def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_kee
             state, accepted = kernel.step(jax.random.fold_in(chain_key, t), state, t)
             x = kernel.position(state)
             ok &= jnp.all(jnp.abs(x - centre) < limit)  # false for NaN too
-            # The slot before the first kept step is overwritten later; burn-in writes land there.
+            # Discarded steps write to slot 0, which the first kept step overwrites.
             kept = kept.at[jnp.maximum(t - n_discard, 0)].set(x)
             return state, kept, ok, acceptance + accepted
 
@@ -138,10 +138,7 @@ def _run(key, kernel, index, starts, centre, limit, n_steps, n_discard, *, n_kee
 
 
 def run_chains(key, kernel, starts, centre, limit, n_steps, n_discard):
-    """All chains, in blocks that fit the cache or fill the device and keep at most CHUNK_VALUES floats.
-
-    Sizes are padded so that few programs exist.
-    """
+    """Run all chains in blocks, which bound memory and have padded sizes so that few programs are compiled."""
     n_chains, d = starts.shape
     n_keep = n_steps - n_discard
     slots = bucket(n_keep, smallest=1)

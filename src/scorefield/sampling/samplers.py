@@ -8,12 +8,11 @@ import inspect
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows, map_rows
 from scorefield._jax.errors import DivergedError
-from scorefield._jax.pytrees import Method
+from scorefield._jax.pytrees import Method, leaf
 from scorefield._jax.random import Stream, host_rng
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.fields.base import Field
@@ -21,28 +20,28 @@ from scorefield.fields.diffusion import DiffusionField
 from scorefield.fields.networks import in_half
 from scorefield.sampling.kernels import AdjustedKernel, AnnealedKernel, LangevinKernel, ReverseKernel, run_chains
 
-ESCAPE = 10.0  # a chain this many times further out than the furthest row has diverged
+ESCAPE = 10.0  # a chain has diverged when it is this many times further from the mean than the furthest row
 RARE = 0.01  # share of diverged chains up to which only those are replaced; above it the step is too large for all
-MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 covers seven orders of magnitude
-# Samplers without a step redraw what diverged. Above this share in each of several runs, the rows that remain would
-# no longer follow the density.
+MAX_RETRIES = 12  # each with a quarter of the step: 4^-12 spans seven orders of magnitude
+# Samplers without a step redraw diverged chains. With a larger share in each of several runs, the remaining rows would
+# not follow the density.
 COMMON = 0.1
 COMMON_RUNS = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Samples:
-    """Generated rows and what is known about them; how well chains mixed is computed when it is asked for."""
+    """Generated rows with diagnostics; those of mixing are computed on access."""
 
     rows: np.ndarray  # (n, d)
-    parents: np.ndarray  # (n,) the row that each chain started from, -1 where it started from noise
-    n_diverged: int  # chains that were flagged and dropped
-    step_size: float | None  # the step that was used in the end: smaller than asked for after divergence
-    acceptance: float | None  # mean acceptance probability, for the adjusted samplers
+    parents: np.ndarray  # (n,) index of the row that each chain started from, -1 for noise
+    n_diverged: int  # number of chains that diverged and were dropped
+    step_size: float | None  # final step size, reduced after divergence
+    acceptance: float | None  # mean acceptance probability of adjusted samplers
     chains: np.ndarray | None = None  # (chains, states, d)
 
     def _mixing(self, name: str) -> np.ndarray | None:
-        # Split chains of at least four draws, as R-hat is defined.
+        # R-hat is defined for chains split into halves of at least four draws.
         if self.chains is None or self.chains.shape[0] < 2 or self.chains.shape[1] < 8:
             return None
         from blackjax import diagnostics  # late, since it starts JAX's backend
@@ -51,17 +50,17 @@ class Samples:
 
     @property
     def ess(self) -> np.ndarray | None:
-        """(d,) bulk effective sample size, where chains are long enough to say."""
+        """(d,) bulk effective sample size, or None if chains are too few or too short."""
         return self._mixing("ess_bulk")
 
     @property
     def r_hat(self) -> np.ndarray | None:
-        """(d,) rank-normalised split R-hat, where chains are long enough to say."""
+        """(d,) rank-normalised split R-hat, or None if chains are too few or too short."""
         return self._mixing("rhat")
 
 
 class _Parameters:
-    """`get_params` and `set_params` in scikit-learn's sense, so that a grid search reaches a sampler's settings."""
+    """`get_params` and `set_params` as in scikit-learn, so that a grid search can tune samplers."""
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -87,7 +86,7 @@ class _Parameters:
 
 
 class Sampler(_Parameters):
-    """The driver: chunks of chains in one compiled loop; diverged chains are dropped and run again, more slowly."""
+    """Base class: runs chains in one compiled loop and replaces diverged ones."""
 
     step_size: float | None = None
     needs: ClassVar[str] = "score"
@@ -96,11 +95,11 @@ class Sampler(_Parameters):
         raise NotImplementedError
 
     def _schedule(self) -> tuple[int, int]:
-        """Number of steps and how many of them are discarded."""
+        """Number of steps, and number of discarded steps."""
         raise NotImplementedError
 
     def _starts(self, rng, field, rows, n_chains) -> tuple[np.ndarray, np.ndarray]:
-        """Every row equally often, up to one: where chains do not divide evenly, random rows start one more."""
+        """Start rows and their indices: all rows equally often, with the remaining chains at random rows."""
         n = len(rows)
         order = rng.permutation(n) if n_chains > n and n_chains % n else np.arange(n)
         parents = rng.permutation(np.resize(order, max(n_chains, n)))[:n_chains]
@@ -121,11 +120,11 @@ class Sampler(_Parameters):
             )
 
     def sample(self, key: jax.Array, field: Field, n: int, rows: Any) -> Samples:
-        """Draw `n` rows from the density behind `field`; `rows` are the data that chains start from.
+        """Draw `n` rows from the density of `field`, with chains that start from the data `rows`.
 
-        Chains that leave the finite numbers, or the data by ten spreads, are flagged and replaced by fresh ones with a
-        quarter of the step; where they are more than one in a hundred, all are. A sampler without a step redraws them
-        with new noise. If that never helps, the field itself is at fault and DivergedError is raised.
+        Chains diverge when they become non-finite or leave the data by ten times its spread. They are replaced by
+        chains with a quarter of the step size; if more than 1 % diverge, all chains are. Samplers without a step size
+        redraw them with new noise. If chains keep diverging, DivergedError is raised.
         """
         self._check(field)
         if n < 1:
@@ -139,8 +138,8 @@ class Sampler(_Parameters):
         for attempt in range(MAX_RETRIES + 1):
             run_key = jax.random.fold_in(key, attempt)
             starts, parent = self._starts(host_rng(key, Stream.CHAIN_STARTS, attempt), field, table, missing)
-            # One float32 scalar type for the step: a retry or another value is no new compilation.
-            kernel = self._kernel(field, None if step is None else jnp.float32(step))
+            # A float32 array: a retry with another step needs no compilation.
+            kernel = self._kernel(field, None if step is None else leaf(step))
             chains, ok, rate = run_chains(run_key, kernel, starts, centre, limit, n_steps, n_discard)
             n_diverged += int((~ok).sum())
             n_common = n_common + 1 if (~ok).mean() > COMMON else 0
@@ -160,7 +159,7 @@ class Sampler(_Parameters):
             tried = f"in {attempt + 1} runs" if step is None else f"even with a step size of {step}"
             raise DivergedError(
                 f"Expected finite chains, got {n_diverged} diverged ones {tried}; the field is not finite or does not "
-                "point back to the data: refit it, with more noise or rows."
+                "point back to the data: refit it with more noise or more rows."
             )
         return _collect(np.concatenate(kept), np.concatenate(parents), n, n_diverged, step,
                         float(np.concatenate(acceptance).mean()) if self.needs == "potential" else None)  # fmt: skip
@@ -175,7 +174,7 @@ def _escape_box(table: np.ndarray, field: Field) -> tuple[np.ndarray, float]:
 
 
 def _collect(chains, parents, n, n_diverged, step, acceptance) -> Samples:
-    """Flatten chains so that the first rows come from as many chains as there are."""
+    """Flatten chains state by state, so that the first rows come from different chains."""
     _, n_keep, d = chains.shape
     rows = chains.swapaxes(0, 1).reshape(-1, d)[:n]
     return Samples(rows, np.tile(parents, n_keep)[:n], n_diverged, step, acceptance, chains)
@@ -190,14 +189,14 @@ class Langevin(Sampler):
     step_size : float
         The paper's epsilon: x <- x + epsilon/2 s(x) + sqrt(epsilon) z.
     chain_length : int
-        The paper's l: steps of a chain.
+        The paper's l: number of steps per chain.
     discard : float in [0, 1)
-        The paper's gamma: the first floor(gamma l) states of a chain are dropped, the others are all returned.
+        The paper's gamma: the first floor(gamma l) states of a chain are dropped and all others are returned.
     start : {"data", "inverse-score"}
-        Rows that chains start from: each equally often, or with probability proportional to ``1 / |s|``.
+        Start rows: all equally often, or with probability proportional to ``1 / |s|``.
     precision : {"auto", "single", "half"}
-        Of the networks in the field: half is bfloat16, with states and noise in single precision. "auto" takes it on an
-        accelerator for energies, which centre and scale their inputs; three digits of a raw column may be too few.
+        Precision of the field's networks. "half" is bfloat16; states and noise stay in single precision. "auto" is
+        "half" on an accelerator for energies, which standardize their inputs, and "single" otherwise.
 
     Examples
     --------
@@ -228,7 +227,7 @@ class Langevin(Sampler):
             raise ValueError(f"Expected chain_length to be an integer >= 1, got {self.chain_length}.")
         if not 0 <= self.discard < 1:
             raise ValueError(f"Expected discard in [0, 1), got {self.discard}.")
-        # The small constant undoes products such as 0.29 * 100 = 28.999...
+        # The small constant corrects products such as 0.29 * 100 = 28.999...
         return int(self.chain_length), int(self.discard * self.chain_length + 1e-9)
 
     def _starts(self, rng, field, rows, n_chains):
@@ -249,7 +248,7 @@ class Langevin(Sampler):
 
 @stored_by_public_name
 class MALA(Langevin):
-    """Metropolis-adjusted Langevin on a potential (blackjax): exact for any step size, at an acceptance rate.
+    """Metropolis-adjusted Langevin on a potential (blackjax), exact for any step size.
 
     Parameters are those of :class:`Langevin`, with the same epsilon.
 
@@ -307,7 +306,7 @@ class HMC(Langevin):
 
 
 class _FromNoise(Sampler):
-    """Chains that start at the widest noise level instead of at a row; one row is kept of each."""
+    """Chains that start from the largest noise level instead of a row, with one kept row per chain."""
 
     needs = "levels"
 
@@ -321,16 +320,16 @@ class _FromNoise(Sampler):
 
 @stored_by_public_name
 class AnnealedLangevin(_FromNoise):
-    """Langevin over falling noise levels of a `diffusion` model: it crosses between modes that are far apart.
+    """Langevin over decreasing noise levels of a `diffusion` model, which mixes between distant modes.
 
     Parameters
     ----------
     step_size : float
-        Step at noise sigma, in units of sigma^2.
+        Step size at noise sigma, in units of sigma^2.
     n_levels : int
-        Noise levels, geometric from the widest to the finest.
+        Number of noise levels, geometric from the largest to the smallest.
     steps_per_level : int
-        Langevin steps at each. Chains follow the falling levels when steps_per_level * step_size is well above one.
+        Langevin steps per level. Chains equilibrate at each level if steps_per_level * step_size is well above one.
 
     Examples
     --------
@@ -358,12 +357,12 @@ class AnnealedLangevin(_FromNoise):
 
 @stored_by_public_name
 class ReverseDiffusion(_FromNoise):
-    """Integrate the probability-flow equation of a `diffusion` model from noise to data: independent rows.
+    """Independent rows by integrating the probability-flow equation of a `diffusion` model from noise to data.
 
     Parameters
     ----------
     n_levels : int
-        Heun steps from the widest to the finest noise level.
+        Heun steps from the largest to the smallest noise level.
 
     Examples
     --------

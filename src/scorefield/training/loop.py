@@ -1,8 +1,8 @@
-"""One trainer for every field: minibatch Adam on a score-matching loss, compiled once for all fits of one architecture.
+"""Training of score fields: minibatch Adam on a score-matching loss, compiled once per architecture.
 
-Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. The compiled program sees batches of a fixed
-shape, never the table: neither the number of rows, the fold nor the number of steps reaches it (on an accelerator the
-number of models does).
+Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. Compiled programs see batches of a fixed shape,
+so that they depend neither on the number of rows nor on the number of steps (on an accelerator they depend on the
+number of models).
 """
 
 import dataclasses
@@ -19,20 +19,20 @@ from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import compiled, stack, unstack
 from scorefield.training.minibatches import Rows, Source, Split, draw, joined
 
-CHUNK_STEPS = 100  # steps per compiled call: also the grain of progress, early stopping and time budgets
-AVERAGE_DECAY = 0.99  # of the running mean of weights: a memory of one chunk
-GRADIENT_NORM = 10.0  # clipping bound; a well-posed loss of standardised columns stays an order below it
+CHUNK_STEPS = 100  # steps per compiled call, and between checks of progress and early stopping
+AVERAGE_DECAY = 0.99  # of the running mean of weights, which spans about one chunk
+GRADIENT_NORM = 10.0  # clipping bound; gradients on standardised columns are typically ten times smaller
 MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below its Monte-Carlo error
-# Models that one program trains side by side. On a processor each of them takes its full time, also one that stopped
-# before its neighbours, so there the program is called for each in turn: `benchmarks/classes.py`.
+# Models trained side by side in one program. On a CPU that saves no time and stopped models would still cost theirs,
+# so each model is trained on its own: `benchmarks/classes.py`.
 MODELS_PER_PROGRAM = {"cpu": 1}
 MODELS_ON_ACCELERATOR = 32
-# Adam only: decay would pull at the frozen parts of a model (a base Gaussian, noise levels), whose gradient is zero.
+# Without weight decay, which would change the frozen leaves of a model (base Gaussian, noise levels).
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
 
 
 class Progress(NamedTuple):
-    """What a callback sees after each chunk: one value a model."""
+    """Argument of the callback after each chunk; losses have one value per model."""
 
     step: int
     max_steps: int
@@ -42,7 +42,7 @@ class Progress(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A fitted model, its loss per chunk, its held-out loss per chunk, and the step that it was taken from."""
+    """A fitted model, its losses and held-out losses per chunk, and the step that its weights are from."""
 
     model: Any
     loss: np.ndarray
@@ -60,10 +60,10 @@ class _State(NamedTuple):
 
 @partial(compiled, static_argnames="n_models")
 def _chunk_keys(key: jax.Array, chunk: jax.Array, numbers: jax.Array, *, n_models: int) -> tuple[jax.Array, ...]:
-    """Keys of some models to draw a chunk's rows, to train on them and for the held-out loss, the same at every chunk.
+    """Keys per model for drawing rows, for training, and for the held-out loss (the same in every chunk).
 
-    They follow from one key and the model's number, or from a key of each model's own; the models beside it are no
-    part of either. Jitted to avoid eager dispatch.
+    A model's keys depend on its own key, or on the common key and its number, but not on the other models. Jitted to
+    avoid eager dispatch.
     """
 
     def of_models(key: jax.Array) -> jax.Array:
@@ -85,7 +85,7 @@ def _mean_loss(model: Any, objective: Any, key: jax.Array, batch: Any) -> jax.Ar
 
 
 def _over_models(function: Callable, *stacked: Any) -> Any:
-    """vmap over models; a single one runs unbatched, where forward mode is several times faster."""
+    """vmap over models; a single model runs unbatched, which is several times faster in forward mode."""
     if len(jax.tree.leaves(stacked)[0]) > 1:
         return jax.vmap(function)(*stacked)
     return jax.tree.map(lambda leaf: leaf[None], function(*(unstack(tree, 0) for tree in stacked)))
@@ -103,8 +103,8 @@ def _train_chunk(
 ) -> tuple[_State, jax.Array]:
     """Advance every model by one chunk; returns the states and the losses (models, steps).
 
-    From `max_steps` on the rate is zero and the decay one, so that neither the model nor its average changes: all
-    chunks have one length and share one program.
+    From `max_steps` on the rate is 0 and the decay 1, which leaves the model and its average unchanged. All chunks thus
+    have one length and share one program.
     """
 
     def one_model(key, state, batches, objective, rate):
@@ -113,10 +113,10 @@ def _train_chunk(
                 state.model, objective, jax.random.fold_in(key, state.step), batch
             )
             update, optimizer = OPTIMIZER.update(gradient, state.optimizer)
-            # Cosine decay to zero: the last chunks average away the gradient noise of a constant rate.
+            # Cosine decay to zero, which averages out the gradient noise towards the end.
             rate_now = rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(state.step / max_steps, 1.0)))
             model = jax.tree.map(lambda p, u: p - rate_now * u, state.model, update)
-            # A plain mean over the first 1 / (1 - decay) steps, then exponential: no bias towards the initial weights.
+            # A plain mean over the first 1 / (1 - decay) steps avoids a bias towards the initial weights.
             decay = jnp.minimum(AVERAGE_DECAY, state.step / (state.step + 1.0))
             decay = jnp.where(state.step < max_steps, decay, 1.0)
             average = jax.tree.map(lambda a, p: decay * a + (1 - decay) * p, state.average, model)
@@ -129,7 +129,7 @@ def _train_chunk(
 
 @compiled
 def _held_out_loss(keys: jax.Array, models: Any, objectives: Any, rows: Any, weights: jax.Array) -> jax.Array:
-    """Weighted mean loss per model; the same keys at every chunk, so that chunks are compared on the same noise."""
+    """Weighted mean loss per model; chunks use the same keys, so that they are compared on the same noise."""
 
     def one_model(key, model, objective, rows, weights):
         row_keys = jax.random.split(key, weights.shape[0])
@@ -168,7 +168,7 @@ def _check_counts(key: jax.Array, models: Sequence[Any], tables: Sequence[Any], 
 
 
 class _Lanes(NamedTuple):
-    """What the compiled programs see of models in training: leaves (models, ...)."""
+    """Arguments of the compiled programs, with leaves (models, ...)."""
 
     state: _State
     objective: Any
@@ -186,7 +186,7 @@ class _Chunk(NamedTuple):
 
 
 class _Block:
-    """Models that train side by side in one program, by number, and the best of each so far."""
+    """Models that one program trains side by side, and the best weights of each so far."""
 
     def __init__(self, numbers: np.ndarray, models: Any, lanes: _Lanes):
         self.numbers, self.best, self.lanes = numbers, models, lanes
@@ -215,7 +215,7 @@ def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objective
 
 
 class _Record:
-    """What is known of each model: its losses, its best chunk, and whether it is still in training."""
+    """Losses, best step and early stopping of each model."""
 
     def __init__(self, n_models: int, patience: int | None):
         self.to_the_end, self.patience = patience is None, np.inf if patience is None else patience
@@ -228,11 +228,11 @@ class _Record:
         return self.stale[block.numbers] < self.patience
 
     def goes_on(self, block: _Block) -> bool:
-        """Whether a model of the block trains after the chunk under way, however that ends."""
+        """True if some model of the block trains on after the current chunk, whatever its loss."""
         return bool((self.stale[block.numbers] + 1 < self.patience).any())
 
     def judge(self, block: _Block, chunk: _Chunk) -> None:
-        """Wait for a chunk, note its losses and keep what is better."""
+        """Wait for a chunk, record its losses and keep the weights that improved."""
         active, held, step = self.active(block), np.asarray(chunk.held_out_loss), chunk.steps.stop
         at, losses = block.numbers[active], np.asarray(chunk.losses)[active, : len(chunk.steps)]
         _check_finite(losses, held[active], at, chunk.steps)
@@ -245,7 +245,7 @@ class _Record:
         self.loss[at], self.held_out_loss[at] = losses.mean(axis=1), held[active]
 
     def close(self, step: int) -> None:
-        """End a chunk of all blocks; a model that has stopped keeps its last losses."""
+        """Record a chunk of all blocks; a stopped model repeats its last losses."""
         self.history.append((step, self.loss.copy(), self.held_out_loss.copy()))
 
     def trained(self, blocks: Sequence[_Block]) -> list[Trained]:
@@ -295,22 +295,22 @@ def train_many(
     callback: Callable[[Progress], bool | None] | None = None,
     refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None = None,
 ) -> list[Trained]:
-    """Train models of one structure (classes, folds, seeds, learning rates), as many side by side as the device likes.
+    """Train models of one structure, such as those of several classes, folds, seeds or learning rates.
 
-    A table is an array (n, d), or a pytree whose first leaf is one and whose others are n long (labels); a single one
-    may serve all models, and so may a single objective in the place of a list. With an array of keys, one per model,
-    each model draws what it would draw alone. `patience` counts chunks of `chunk_steps` without a better held-out loss;
-    None trains to the end and returns the last average. A true return of `callback` stops the run. `splits` of the
-    tables' rows take the place of a split by `validation_fraction`, and `held_out_objective` that of the objective on
-    the rows held out. `refill` gives new tables and splits to train on before every chunk but the first, for data
-    larger than memory; it needs `splits`, whose held-out rows stay.
+    A table is an array (n, d), or a pytree whose first leaf is such an array and whose other leaves (labels) have
+    length n. A single table or objective is shared by all models. With an array of keys, one per model, each model
+    draws the same numbers as if trained alone. `patience` is the number of chunks of `chunk_steps` without a better
+    held-out loss before a model stops; with None it trains to the end and the last average is returned. Training ends
+    when `callback` returns a true value. `splits` replace the random split by `validation_fraction`, and
+    `held_out_objective` replaces the objective on held-out rows. For data larger than memory, `refill` returns new
+    tables and splits before every chunk but the first; it needs `splits`, and the first held-out rows are kept.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
-    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # of jax.random.PRNGKey
+    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # a key of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
     _check_counts(key, models, tables, objective, held_out_objective)
     if refill and splits is None:
-        raise ValueError("Expected splits beside refill, got none: rows split off at the start could come back.")
+        raise ValueError("Expected splits with refill, got None; without them held-out rows could be trained on.")
     n_models, n_chunks = len(models), -(-max_steps // chunk_steps)
     source = Source(key, tables, splits, validation_fraction, n_models, refill)
     objectives, held_out_objectives = (
@@ -327,7 +327,7 @@ def train_many(
 
     under_way = {block: launch(block, 0) for block in blocks}
     for chunk in range(n_chunks):
-        # What must follow whatever this chunk's losses are is asked for before they are known: no device stands still.
+        # Chunks that follow in any case are launched before the losses are fetched, to keep the device busy.
         last = chunk + 1 == n_chunks
         ahead = {block: launch(block, chunk + 1) for block in under_way if record.goes_on(block) and not last}
         for block, asked in under_way.items():
@@ -343,7 +343,7 @@ def train_many(
 
 
 def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: Any = None, **options: Any) -> Trained:
-    """Train one model; see `train_many` for the options. `held_out` is another table, to stop by."""
+    """Train one model; see `train_many` for the options. `held_out` is a table for early stopping."""
     splits = None
     if held_out is not None:
         table, split = joined(table, held_out)

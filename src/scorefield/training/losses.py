@@ -1,4 +1,4 @@
-"""Score-matching losses of one point, and the Fisher divergence against a known truth.
+"""Score-matching losses at one point, and the Fisher divergence to a known field.
 
 Exact: Eq:score_matching_2b (with its first line corrected). Sliced: Eq:score_matching_3b. Denoising: Vincent (2011).
 """
@@ -20,7 +20,7 @@ from scorefield.fields.neural import EnergyField
 def default_noise(n: int, d: int) -> float:
     """A quarter of Scott's bandwidth n^(-1/(d+4)), for columns of unit variance.
 
-    Enough to keep a network from the single rows, little enough to leave the density: `benchmarks/density_truth.py`.
+    Prevents a network from memorising rows without blurring the density: `benchmarks/density_truth.py`.
     """
     return 0.25 * n ** (-1 / (d + 4))
 
@@ -36,7 +36,7 @@ class Exact:
 
 @pytree
 class NoisyRows:
-    """Another objective at rows with N(0, sigma^2 I) added: matches the data's density smoothed by that much."""
+    """An objective at rows plus N(0, sigma^2 I) noise; its target is the density smoothed by that noise."""
 
     objective: Any
     sigma: float
@@ -48,7 +48,7 @@ class NoisyRows:
 
 @pytree
 class Sliced:
-    """1/2 (v's)^2 + v' (grad s) v averaged over random v; for Rademacher v the first term is |s|^2 / 2 itself."""
+    """1/2 |s|^2 + v' (grad s) v averaged over random directions v."""
 
     n_projections: int = static(default=1)
     projection: str = static(default="rademacher")
@@ -64,13 +64,13 @@ class Sliced:
         directions = draw(key, (self.n_projections, x.shape[-1])).astype(x.dtype)
         score, tangent = jax.linearize(field, x)
         curvature = jnp.mean(jax.vmap(lambda v: v @ tangent(v))(directions))
-        # The expectation of (v's)^2 over v is |s|^2 for both kinds; taking it exactly only lowers the variance.
+        # |s|^2 is the expectation of (v's)^2 for both projections and has no variance.
         return 0.5 * score @ score + curvature
 
 
 @pytree
 class Denoising:
-    """sigma^2/2 |s(x + sigma z) + z/sigma|^2, averaged over z and -z to cancel the 1/sigma part of its variance."""
+    """sigma^2/2 |s(x + sigma z) + z/sigma|^2, averaged over z and -z to cancel the 1/sigma term of its variance."""
 
     sigma: float = 0.1
 
@@ -84,8 +84,8 @@ class Denoising:
 class ContrastiveDenoising:
     """Denoising of an `EnergyField`, plus `contrast` times the logistic loss of noisy rows against draws of its base.
 
-    A score says nothing of the masses of modes that lie apart. The contrast does: its optimum is
-    log_ratio = log p - log base, constant included: the energy comes out normalised (Gutmann & Hyvarinen 2010).
+    Scores do not determine the masses of separated modes. The contrast does: its optimum is
+    log_ratio = log p - log base including the constant, so the energy is normalised (Gutmann & Hyvarinen 2010).
     """
 
     sigma: float = 0.1
@@ -95,7 +95,7 @@ class ContrastiveDenoising:
         key_noise, key_base = jax.random.split(key)
         base, z = jax.lax.stop_gradient(field.base), jax.random.normal(key_noise, x.shape)
         noisy, mirrored, other = x + self.sigma * z, x - self.sigma * z, base.sample(key_base, 1)[0]
-        ratio, slope = jax.value_and_grad(field.log_ratio)(noisy)  # one pass serves both terms
+        ratio, slope = jax.value_and_grad(field.log_ratio)(noisy)  # shared by both terms
         residuals = jnp.stack([self.sigma * (base(noisy) + slope) + z, self.sigma * field(mirrored) - z])
         labels = jax.nn.softplus(-ratio) + jax.nn.softplus(field.log_ratio(other))
         return 0.25 * jnp.sum(residuals**2) + self.contrast * labels
@@ -103,7 +103,7 @@ class ContrastiveDenoising:
 
 @pytree
 class MultilevelDenoising:
-    """Denoising over the levels of a `DiffusionField`, log-uniform, in the unit scale of its network's outputs."""
+    """Denoising over log-uniform levels of a `DiffusionField`, on the unit scale of its network's outputs."""
 
     def __call__(self, field: DiffusionField, key: jax.Array, x: jax.Array) -> jax.Array:
         key_level, key_z = jax.random.split(key)
@@ -123,7 +123,7 @@ def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.
 
 
 def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
-    """Mean of an objective over a table, each row with a key of its own."""
+    """Mean of an objective over the rows of a table, with one key per row."""
     table = as_rows(rows, minimum=1)
     size = min(rows_per_call(), bucket(len(table)))
     losses = []
@@ -143,11 +143,11 @@ def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
 
 @pytree
 class JointLoss:
-    """Denoising of the row's own class, weighted so that rare classes count too, plus the label's cross-entropy.
+    """Denoising under the row's own class, weighted by class, plus the label's cross-entropy.
 
-    Rows are (x, y), and the noise is z color with z ~ N(0, I). Denoising is a mean over columns, so that its weight
-    against the labels is the same for narrow and wide tables. The label is read at the row itself: noise would blur
-    the steps that tell classes apart. Without the label term (label_weight 0) it is the purely generative loss.
+    Rows are (x, y), and the noise is z color with z ~ N(0, I). Denoising is averaged over columns, so that its weight
+    relative to the labels does not depend on their number. The cross-entropy is taken at the row without noise, which
+    would blur steps between classes. With label_weight 0 the loss is purely generative.
     """
 
     color: jax.Array  # (d, d)

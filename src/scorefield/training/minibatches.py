@@ -1,6 +1,6 @@
-"""Rows for the trainer: tables that are checked, split and put on the device once, and batches drawn from them.
+"""Rows for training: tables are checked, split and sent to the device once, then batches are drawn from them.
 
-Shapes are padded to a few sizes, so that neither the number of rows nor the fold reaches a compiled program.
+Tables are padded to a few sizes, so that compiled programs do not depend on the number of rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from scorefield._jax.batching import as_rows, bucket, pad_rows
 from scorefield._jax.pytrees import compiled, take
 from scorefield._jax.random import Stream, host_rng
 
-HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; fewer rows are repeated with new noise
+HELD_OUT_POINTS = 2048  # evaluations of the held-out loss per chunk; rows are repeated, with new noise, up to these
 
 
 class Split(NamedTuple):
-    """Rows of a table, by number, that one model trains on, and those that stop it."""
+    """Indices of the rows that a model trains on, and of those held out for early stopping."""
 
     kept: np.ndarray
     held: np.ndarray
@@ -27,9 +27,9 @@ class Split(NamedTuple):
 class Rows(NamedTuple):
     """The rows of several models on the device; all leaves but the pool's have a leading axis of models."""
 
-    pool: Any  # leaves (bucket, ...): the rows of all models, each once
-    index: Any  # (models, bucket) rows of the pool that a model is trained on
-    lengths: Any  # (models,) how many of them are no padding
+    pool: Any  # leaves (bucket, ...): the distinct rows of all models
+    index: Any  # (models, bucket) indices of each model's training rows in the pool
+    lengths: Any  # (models,) number of training rows without padding
     held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
     weights: Any  # (models, HELD_OUT_POINTS)
 
@@ -40,32 +40,35 @@ class Rows(NamedTuple):
 
 @partial(compiled, static_argnames=("n_steps", "batch_size"))
 def _draw_places(keys: jax.Array, n_rows: jax.Array, *, n_steps: int, batch_size: int) -> jax.Array:
-    """Places drawn with replacement below each model's number of rows: (models, steps, batch)."""
+    """Indices drawn with replacement below each model's number of rows: (models, steps, batch)."""
     return jax.vmap(lambda key, n: jax.random.randint(key, (n_steps, batch_size), 0, n))(keys, n_rows)
 
 
 @compiled
 def _gather(pool: Any, index: jax.Array, places: jax.Array) -> Any:
-    """Rows of the pool at each model's places: leaves (models, steps, batch, ...). Cheap to compile for a new size."""
+    """Rows of the pool at each model's places: leaves (models, steps, batch, ...).
+
+    Compiled apart from training, since it depends on the padded number of rows and is cheap to compile.
+    """
     chosen = jax.vmap(lambda own, at: own[at])(index, places)
     return jax.tree.map(lambda leaf: leaf[chosen], pool)
 
 
 def draw(keys: jax.Array, rows: Rows, n_steps: int, batch_size: int) -> Any:
-    """Batches of rows to train on: leaves (models, steps, batch, ...)."""
+    """Random training batches: leaves (models, steps, batch, ...)."""
     places = _draw_places(keys, rows.lengths, n_steps=n_steps, batch_size=batch_size)
     return _gather(rows.pool, rows.index, places)
 
 
 def _fixed_block(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """HELD_OUT_POINTS of the row numbers, and weights that count every distinct one once."""
+    """HELD_OUT_POINTS of the row indices, and weights under which every distinct row counts once."""
     places = np.resize(rng.permutation(len(rows)), HELD_OUT_POINTS)
     weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
     return rows[places], weights.astype(np.float32)
 
 
 def _check_table(table: Any, minimum: int = 2) -> Any:
-    """The first leaf is validated as rows; others (labels) only have to be as long."""
+    """Validate the first leaf as rows, and the lengths of the others (labels)."""
     leaves, structure = jax.tree.flatten(table)
     checked = [as_rows(leaves[0], minimum=minimum), *(np.asarray(leaf) for leaf in leaves[1:])]
     if len({len(leaf) for leaf in checked}) != 1:
@@ -74,7 +77,7 @@ def _check_table(table: Any, minimum: int = 2) -> Any:
 
 
 def _split(rng: np.random.Generator, n: int, fraction: float) -> Split:
-    """Row numbers below n, shuffled, with a `fraction` of them held out, at least one on each side."""
+    """Shuffled indices below n, with a `fraction` held out and at least one on each side."""
     order = rng.permutation(n)
     if not fraction:
         return Split(order, order)
@@ -83,29 +86,29 @@ def _split(rng: np.random.Generator, n: int, fraction: float) -> Split:
 
 
 def split_held_out(rng: np.random.Generator, table: Any, fraction: float) -> tuple[Any, Any]:
-    """Shuffle a table and cut off `fraction` of it, at least one row on each side."""
+    """Shuffle a table and split off `fraction` of its rows, at least one on each side."""
     split = _split(rng, len(jax.tree.leaves(table)[0]), fraction)
     return jax.tree.map(lambda leaf: leaf[split.kept], table), jax.tree.map(lambda leaf: leaf[split.held], table)
 
 
 def joined(table: Any, held_out: Any) -> tuple[Any, Split]:
-    """A table to train on and one to stop by as one table."""
+    """Concatenate a training table and a held-out table, with the split between them."""
     n, n_held = (len(jax.tree.leaves(each)[0]) for each in (table, held_out))
     whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), table, held_out)
     return whole, Split(np.arange(n), np.arange(n, n + n_held))
 
 
 def _model_rng(key: jax.Array, stream: Stream, model: int) -> np.random.Generator:
-    """A generator for each model: what it draws does not depend on its neighbours."""
+    """A generator per model, independent of the other models."""
     return host_rng(key[model], stream, 0) if key.ndim else host_rng(key, stream, model)
 
 
 def prepare(
     key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, numbers: np.ndarray
 ) -> Rows:
-    """Validate tables (one for all models, or one each), hold rows out, pad, and send everything to the device.
+    """Validate tables (one for all models, or one each), split and pad them, and send them to the device.
 
-    `numbers` are those that the models have in the whole run, which their random draws follow from.
+    `numbers` are global model indices; they seed each model's random stream.
     """
     checked = [_check_table(table) for table in tables]
     sizes = [len(jax.tree.leaves(table)[0]) for table in checked]
@@ -127,13 +130,13 @@ def prepare(
     held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
     pool = jax.tree.map(lambda leaf: pad_rows(leaf, bucket(len(leaf))), pool)
     weights = np.stack([weight for _, weight in blocks])
-    return jax.device_put(Rows(pool, index.astype(np.int32), np.asarray(lengths), held, weights))  # once
+    return jax.device_put(Rows(pool, index.astype(np.int32), np.asarray(lengths), held, weights))
 
 
 class Source:
-    """The rows that the next chunk of some models is drawn from; a table that serves all models is on the device once.
+    """Rows of each chunk; a table shared by all models is on the device once.
 
-    `refill` gives new tables and splits for every chunk but the first.
+    `refill` returns new tables and splits for every chunk but the first.
     """
 
     def __init__(
@@ -147,14 +150,14 @@ class Source:
         self.held_out: dict[tuple, tuple[Any, Any]] = {}
 
     def rows_for(self, numbers: np.ndarray, chunk: int) -> Rows:
-        """Rows of the models with these numbers."""
-        if self.refill and chunk > self.chunk:  # once, for the first models that come to this chunk
+        """Rows of the models `numbers` for a chunk."""
+        if self.refill and chunk > self.chunk:  # once per chunk, for the first models that reach it
             self.tables, self.splits = self.refill()
             self.chunk, self.shared, self.known = chunk, None, {}
         who = tuple(numbers.tolist())
         if who not in self.known:
             rows = self._prepared(numbers)
-            # What was held out first stays so: chunks are compared on the same rows.
+            # The first held-out rows are kept, so that chunks are compared on the same rows.
             held_out, weights = self.held_out.setdefault(who, (rows.held_out, rows.weights))
             self.known[who] = rows._replace(held_out=held_out, weights=weights)
         return self.known[who]

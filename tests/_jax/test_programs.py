@@ -1,0 +1,69 @@
+"""Compiled programs are bounded in number, whatever the shapes of the tables that are fitted."""
+
+import gc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from scorefield import ScoreClassifier, ScoreDensity
+from scorefield._jax import pytrees
+from scorefield._jax.batching import map_rows
+from scorefield._jax.pytrees import pytree
+
+
+@pytree
+class Sum:
+    shift: float
+
+    def __call__(self, x):
+        return jnp.sum(x) + self.shift
+
+
+def live_programs():
+    """Programs that jax holds, whoever compiled them."""
+    gc.collect()
+    return len(jax.devices()[0].client.live_executables())
+
+
+def test_programs_are_bounded(monkeypatch):
+    """Each number of columns is a program. Few of them are kept, and forgotten ones are compiled again."""
+    monkeypatch.setattr(pytrees, "MAX_PROGRAMS", 5)
+    seen = []
+    for d in [*range(1, 20), 1, 2]:
+        np.testing.assert_allclose(map_rows(Sum(1.0), np.ones((3, d), np.float32)), d + 1)
+        seen.append(pytrees.cached_programs())
+    assert max(seen[1:]) == 6
+    monkeypatch.setattr(pytrees, "MAX_PROGRAMS", 1000)
+    for d in range(1, 20):
+        map_rows(Sum(1.0), np.ones((3, d), np.float32))
+    assert pytrees.cached_programs() >= 19  # negative control: with a high bound all are kept
+
+
+def test_forgotten_programs_are_freed(monkeypatch):
+    for d in range(1, 20):
+        map_rows(Sum(2.0), np.ones((3, d), np.float32))
+    before, cached = live_programs(), pytrees.cached_programs()
+    assert cached >= 19
+    monkeypatch.setattr(pytrees, "MAX_PROGRAMS", 0)
+    map_rows(Sum(2.0), np.ones((3, 1), np.float32))
+    assert pytrees.cached_programs() == 1
+    assert live_programs() <= before - cached + 1
+
+
+@pytest.mark.parametrize("name", ["gaussian", "kernel", "energy", "mlp", "diffusion", "joint"])
+def test_fits_compile_nothing_outside_the_bound(name, rng):
+    """A fit of another shape adds programs to those that are counted, and none to jax's own."""
+
+    def other_programs(d):
+        X, options = rng.normal(size=(50, d)), {"hidden": (d + 1,), "max_steps": 1, "random_state": 0}
+        if name == "joint":
+            ScoreClassifier(n_members=1, **options).fit(X, X[:, 0] > 0).predict_proba(X)
+        else:
+            density = ScoreDensity(name, **options).fit(X)
+            density.score_samples(X)
+            density.sample(3)
+        return live_programs() - pytrees.cached_programs()
+
+    assert other_programs(2) >= other_programs(3)
