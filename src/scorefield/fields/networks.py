@@ -74,7 +74,7 @@ def in_half(tree: T) -> T:
     def halve(node: Any) -> Any:
         if not isinstance(node, Network):
             return node
-        half = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.bfloat16), node)
+        half = jax.tree.map(lambda weights: np.asarray(weights).astype(jnp.bfloat16), node)
         return HalfNetwork(half.weights, half.biases, half.activation)
 
     return jax.tree.map(halve, tree, is_leaf=lambda node: isinstance(node, Network))
