@@ -6,7 +6,8 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from scorefield.estimators.density import ScoreDensity, errors_begin_with, fit_together
+from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.fitting import errors_begin_with, fit_together
 
 
 def class_rng(seed, k):

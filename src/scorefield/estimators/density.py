@@ -3,10 +3,8 @@
 Algorithm 1 of the paper (field, anchor, integral) behind scikit-learn's density interface.
 """
 
-import contextlib
 import dataclasses
 import numbers
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -14,7 +12,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import as_rows, map_rows, standardized
-from scorefield._jax.errors import DivergedError, warn_caller
+from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
@@ -31,6 +29,7 @@ from scorefield.estimators._sklearn import (
     validate_data,
     with_callbacks,
 )
+from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
 from scorefield.fields.diffusion import init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
@@ -52,7 +51,7 @@ from scorefield.training.losses import (
     default_noise,
     mean_loss,
 )
-from scorefield.training.together import Task, train_together
+from scorefield.training.together import Task
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
 SOLVED = ("gaussian", "kernel")  # in closed form; the others are trained
@@ -62,50 +61,6 @@ PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 TRACE = 1e-3  # noise that leaves a density as it is
 LOW_ACCEPTANCE = 0.1
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
-
-
-class Prepared(NamedTuple):
-    """A table ready to be learned from: standardised rows, the split that models are chosen by, networks to train."""
-
-    key: jax.Array
-    rows: np.ndarray
-    noise: float
-    kept: np.ndarray
-    held: np.ndarray
-    tasks: dict[str, Task | None]  # by the candidate's name; None where it is solved in closed form
-
-
-def fit_together(densities, tables, names=None):
-    """Fit each density to its table; the networks of all of them that have one shape train in one program.
-
-    Every fit draws the random numbers that it would draw alone. `names` are put before the errors of each.
-    """
-    names = [""] * len(densities) if names is None else names
-    prepared = []
-    for density, X, name in zip(densities, tables, names, strict=True):
-        with errors_begin_with(name):
-            prepared.append(density._prepare(X))
-    wanted = [(number, model) for number, own in enumerate(prepared) for model, task in own.tasks.items() if task]
-    try:
-        results = train_together([prepared[number].tasks[model] for number, model in wanted])
-    except DivergedError as error:
-        with errors_begin_with(names[wanted[error.model][0]]):
-            raise
-    trained = dict(zip(wanted, results, strict=True))
-    for number, (density, name) in enumerate(zip(densities, names, strict=True)):
-        with errors_begin_with(name):
-            density._finish(prepared[number], {m: fit for (owner, m), fit in trained.items() if owner == number})
-
-
-@contextlib.contextmanager
-def errors_begin_with(name):
-    """Put a name before the messages of value errors."""
-    try:
-        yield
-    except ValueError as error:
-        if not name:
-            raise
-        raise ValueError(f"{name}: {error}") from error
 
 
 @stored_by_public_name
