@@ -140,11 +140,11 @@ def test_a_smoothed_potential_needs_no_integral(key, skewed_mixture):
 @pytest.mark.parametrize(("model", "nodes"), [("kernel", 1), ("mlp", 32)])
 def test_smoothing_is_counted_where_memory_and_work_are_bounded(key, rng, monkeypatch, model, nodes):
     """64 offsets a point, 32 nodes a line: rows per call and draws of the anchor fall accordingly."""
-    rows, blocks = rng.normal(size=(60, 2)), []
+    rows, blocks, apply = rng.normal(size=(60, 2)), [], batching._apply
 
     def recorded(function, block):
         blocks.append((function, len(block)))
-        return jax.jit(lambda f, b: jax.vmap(f)(b))(function, block)
+        return apply(function, block)
 
     monkeypatch.setattr(batching, "_apply", recorded)
     density = ScoreDensity(model=model, hidden=(8,), max_steps=100, smoothing=0.3, random_state=0).fit(rows)
