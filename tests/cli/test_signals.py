@@ -18,8 +18,13 @@ SIGNALS = pytest.mark.parametrize(
 )
 
 
+# A process started in the background inherits an ignored SIGINT, which the command respects.
+NOT_IGNORED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+RUN = NOT_IGNORED + "import runpy; runpy.run_module('scorefield', run_name='__main__', alter_sys=True)"
+
+
 def start(*arguments, **options):
-    command = [sys.executable, "-m", "scorefield", *map(str, arguments)]
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
@@ -53,7 +58,9 @@ def test_a_stopped_command_leaves_no_partial_file(tmp_path, table, number, code)
     assert output.read_text() == "old"
 
 
-SCRIPT = """
+SCRIPT = (
+    NOT_IGNORED
+    + """
 import gc, os, runpy, signal, sys
 
 class Interrupting:
@@ -71,6 +78,7 @@ def interrupted(phase, info):
 {setup}
 runpy.run_module("scorefield", run_name="__main__", alter_sys=True)
 """
+)
 
 
 def run_script(setup, module, number, *arguments):

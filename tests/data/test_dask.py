@@ -392,7 +392,7 @@ def scorer_with_process(model, X, y):
 def test_grid_search_on_workers(client, rows, labels):
     """Candidates and folds are tasks; the separate densities inside them stay in their task's process."""
     grid = {"density__noise": [0.1, 2.0], "priors": [None, "equal"]}
-    model = ScoreClassifier(ScoreDensity("gaussian", random_state=0))
+    model = ScoreClassifier(ScoreDensity("gaussian"), random_state=0)
     search = GridSearchCV(model, grid, scoring=scorer_with_process, refit="accuracy", cv=2)
     here = search.fit(rows, labels).cv_results_
     with joblib.parallel_config("dask"):

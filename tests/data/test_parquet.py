@@ -9,9 +9,11 @@ import pytest
 from scipy.stats import kstest
 
 from scorefield import ScoreClassifier, ScoreDensity
+from scorefield._jax.batching import standardized
 from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
+from scorefield.data.scaling import column_units
 from scorefield.estimators import joint_model
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
@@ -69,11 +71,12 @@ def test_units_of_a_file_are_those_of_its_table(tmp_path, small, tables, key):
     source = ParquetTable(write(table, tmp_path / "t.parquet"), "y")
     found = RowBuffer(key, source, 5)
     X = table[source.names].to_numpy(np.float64)
-    scaler = ScoreDensity()
-    scaler._set_scale(X)
-    np.testing.assert_allclose(found.mean, scaler.mean_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.scale, scaler.scale_, rtol=1e-9)
-    np.testing.assert_allclose(found.covariance, np.cov(scaler._to_units(X), rowvar=False, bias=True), atol=1e-5)
+    mean, scale = column_units(X)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.scale, scale, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.covariance, np.cov(standardized(X, mean, scale), rowvar=False, bias=True), atol=1e-5
+    )
 
 
 def test_shares_are_those_of_the_file_and_memory_is_bounded(tmp_path, small, key):

@@ -133,7 +133,7 @@ def test_samples_are_drawn_beside_the_rows(classes, wide):
 
 def test_boundary_by_newton_and_by_grid_agree(classes):
     X, y = classes
-    model = ScoreClassifier(GAUSSIAN).fit(X, y)
+    model = ScoreClassifier(GAUSSIAN, calibration=None).fit(X, y)
     newton = BoundaryDisplay.from_estimator(model, X, method="newton")
     grid = BoundaryDisplay.from_estimator(model, X, method="grid", grid_resolution=80)
     for points, tolerance in ((newton.boundary, 1e-3), (grid.boundary, 0.3)):

@@ -166,7 +166,7 @@ def test_array_dtypes(dtype):
 def test_bounds():
     X, y = binary()
     wild = Langevin(0.5, 20, 0.95)
-    free, _ = over(sampler=wild).fit_resample(X, y)
+    free, _ = over(sampler=wild, bounds=None).fit_resample(X, y)
     assert free[120:].max() > X[100:].max()
     more, _ = over(sampler=wild, bounds="observed").fit_resample(X, y)
     assert more[120:].max() <= X[100:].max()

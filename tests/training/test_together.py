@@ -179,7 +179,7 @@ def models_asked_for(monkeypatch):
 def test_classes_train_in_one_program(table, monkeypatch, programs, model):
     X, y = table
     asked = models_asked_for(monkeypatch)
-    fitted = ScoreClassifier(ScoreDensity(model, **SMALL), random_state=0).fit(X, y)
+    fitted = ScoreClassifier(ScoreDensity(model, **SMALL), calibration=None, random_state=0).fit(X, y)
     assert asked == [3]
     for label, density in zip(fitted.classes_, fitted.densities_, strict=True):
         alone = ScoreDensity(model, **SMALL, random_state=density.random_state).fit(X[y == label])
@@ -199,13 +199,15 @@ def test_only_what_is_of_one_shape(table, monkeypatch):
         "green": ScoreDensity("energy", noise=0.2, **SMALL),
         "red": ScoreDensity("energy", hidden=(9, 9), max_steps=400),
     }
-    ScoreClassifier(densities, random_state=0).fit(X, y)
+    ScoreClassifier(densities, calibration=None, random_state=0).fit(X, y)
     assert asked == [2, 1]
     asked.clear()
-    ScoreClassifier({**densities, "red": KernelDensity()}).fit(X, y)
+    ScoreClassifier({**densities, "red": KernelDensity()}, calibration=None).fit(X, y)
     assert asked == [2]
     asked.clear()
-    few = ScoreClassifier(ScoreDensity(**SMALL), random_state=0).fit(X[:520], y[:520])  # "auto": 70 rows, no network
+    few = ScoreClassifier(ScoreDensity(**SMALL), calibration=None, random_state=0).fit(
+        X[:520], y[:520]
+    )  # "auto": 70 rows, no network
     assert asked == [2]
     assert [len(density.candidates_) for density in few.densities_] == [2, 2, 2]
 
@@ -241,7 +243,7 @@ def test_classes_to_over_sample_train_together(table, monkeypatch):
 def test_tasks_of_joblib_give_the_same_classes(table, monkeypatch, backend):
     X, y = table
     asked = models_asked_for(monkeypatch)
-    model = ScoreClassifier(ScoreDensity("energy", **SMALL), random_state=0)
+    model = ScoreClassifier(ScoreDensity("energy", **SMALL), calibration=None, random_state=0)
     here = model.fit(X, y).predict_proba(X)
     assert asked == [3]
     with joblib.parallel_config(backend, n_jobs=2):
@@ -261,7 +263,7 @@ class Meddled(ScoreDensity):
 def test_a_fit_of_its_own_is_called(table, monkeypatch):
     X, y = table
     asked = models_asked_for(monkeypatch)
-    fitted = ScoreClassifier(Meddled("energy", **SMALL), random_state=0).fit(X, y)
+    fitted = ScoreClassifier(Meddled("energy", **SMALL), calibration=None, random_state=0).fit(X, y)
     assert [density.seen_ for density in fitted.densities_] == [300, 150, 120]
     assert asked == [1, 1, 1]
 
@@ -275,14 +277,14 @@ def test_errors_name_the_class(table):
             "red": ScoreDensity("mlp", learning_rate=1e30, **SMALL),
         }).fit(X, y)  # fmt: skip
     with pytest.raises(ValueError, match="Class 'blue' with 300 rows: The 'noise' parameter"):
-        ScoreClassifier(ScoreDensity("energy", noise=-1.0)).fit(X, y)
+        ScoreClassifier(ScoreDensity("energy", noise=-1.0), calibration=None).fit(X, y)
     far = X.copy()
     far[-1, 0] = 1e39
     with (
         pytest.raises(ValueError, match="Class 'red' with 120 rows: Expected finite rows"),
         np.errstate(over="ignore"),
     ):
-        ScoreClassifier(ScoreDensity("mlp", standardize=False, **SMALL)).fit(far, y)
+        ScoreClassifier(ScoreDensity("mlp", standardize=False, **SMALL), calibration=None).fit(far, y)
 
 
 def test_callbacks_of_a_density_are_called_for_every_class(table, monkeypatch):
@@ -304,7 +306,7 @@ def test_callbacks_of_a_density_are_called_for_every_class(table, monkeypatch):
 
     asked = models_asked_for(monkeypatch)
     density = ScoreDensity("mlp", hidden=(8, 8), max_steps=100).set_callbacks(Recorder())
-    ScoreClassifier(density, random_state=0).fit(*table)
+    ScoreClassifier(density, calibration=None, random_state=0).fit(*table)
     assert seen == ["setup", "teardown"] * 3
     assert asked == [1, 1, 1]
 
@@ -314,7 +316,7 @@ def test_one_bar_for_one_program(table, capsys):
     quiet, loud = (ScoreDensity("mlp", hidden=(8, 8), max_steps=200, verbose=v, random_state=0) for v in (0, 1))
     for densities, lines in (({"blue": quiet, "green": loud, "red": quiet}, 2), (dict.fromkeys("bgr", loud), 4)):
         names = dict(zip(["blue", "green", "red"], densities.values(), strict=True))
-        ScoreClassifier(names).fit(*table)
+        ScoreClassifier(names, calibration=None).fit(*table)
         shown = capsys.readouterr().err.rstrip("\n").split("\n")
         assert len(shown) == lines
         assert shown[0].count("\r") == 2

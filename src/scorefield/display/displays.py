@@ -80,10 +80,10 @@ class DensityDisplay:
     def from_estimator(cls, estimator, X, *, label=None, features=None, grid_resolution=80, ax=None, **options):
         """Draw ``exp(score_samples)``, or p(x | label) of a classifier, on a grid around the rows X."""
         plane, axes, _, points = _grid(X, features, grid_resolution)
-        logs = np.asarray(estimator.score_samples(points), dtype=float)
-        if label is not None:
-            k = _label_index(estimator, label)
-            logs = logs + estimator.predict_log_proba(points)[:, k] - np.log(estimator.priors_[k])
+        if label is None:
+            logs = np.asarray(estimator.score_samples(points), dtype=float)
+        else:
+            logs = np.asarray(estimator.log_likelihood(points)[:, _label_index(estimator, label)], dtype=float)
         names = (plane.names[0], "density") if len(axes) == 1 else plane.names
         return cls(axes, np.exp(logs).reshape([len(a) for a in axes[::-1]]), names).plot(ax, **options)
 

@@ -387,7 +387,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
             logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants()
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
-        return log_softmax(logits, axis=1).astype(X.dtype), log_density.astype(X.dtype)
+        return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
 
     def log_posterior_function(self):
         """Log posteriors of all classes, up to a constant per point, as a jax function of one point of X."""
@@ -410,7 +410,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
         X = self._check(X)
-        return log_softmax(self._posterior_logits(X), axis=1).astype(X.dtype)
+        return _log_probabilities(self._posterior_logits(X), X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_proba(self, X):
@@ -499,3 +499,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             step /= 4
         warn_of_low_acceptance(drawn, sampler)
         return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+
+
+def _log_probabilities(logits, dtype):
+    """Normalised log probabilities; those whose probability rounds to one in the dtype are zero."""
+    logs = log_softmax(logits, axis=1).astype(dtype)
+    logs[logs > -np.finfo(dtype).epsneg / 2] = 0
+    return logs

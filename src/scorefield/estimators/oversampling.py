@@ -328,7 +328,7 @@ class ScoreOverSampler(BaseOverSampler):
 
     def _rounded_and_bounded(self, drawn, rows, integers, limits):
         """Reflect rows at the bounds, and round integer columns."""
-        if limits is None and self.bounds is not None:
+        if limits is None and self.bounds is not None and len(varying_columns(rows)):  # else there is no range
             limits = rows.min(axis=0), rows.max(axis=0)
         if limits is not None:
             # An integer stands for the values that are rounded to it, so the outermost ones reach half a unit further.
