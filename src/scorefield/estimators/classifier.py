@@ -504,5 +504,5 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 def _log_probabilities(logits, dtype):
     """Normalised log probabilities; those whose probability rounds to one in the dtype are zero."""
     logs = log_softmax(logits, axis=1).astype(dtype)
-    logs[logs > -np.finfo(dtype).epsneg / 2] = 0
+    logs[np.exp(logs) == 1] = 0
     return logs
