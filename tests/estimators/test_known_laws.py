@@ -7,6 +7,7 @@ import pytest
 from imblearn.pipeline import make_pipeline
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KernelDensity
 
 from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield.estimators import classifier as classifier_module
@@ -103,7 +104,7 @@ def test_one_temperature_repairs_overconfident_logits():
     assert 0.2 <= fit_temperature(100 * logits, rng.integers(0, 3, 4000))[0] <= 50.1
 
 
-@pytest.mark.parametrize("density", ["joint", ScoreDensity("kernel")])
+@pytest.mark.parametrize("density", ["joint", KernelDensity(bandwidth=0.5)])
 def test_calibration_brings_probabilities_to_the_truth(density):
     """Few rows with many useless columns make any model over-confident."""
     rng = np.random.default_rng(0)
