@@ -700,7 +700,7 @@ def test_samples_of_single_precision_stay_so():
     assert model.sample(5, label=0).dtype == np.float32
 
 
-def test_one_pass_gives_probabilities_and_densities(monkeypatch):
+def test_one_pass_gives_probabilities_and_densities():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.repeat([0, 1], 30)
     for density in ("joint", ScoreDensity("kernel")):

@@ -10,10 +10,10 @@ import numpy as np
 from scorefield._jax.random import Stream, host_rng
 from scorefield.data.scaling import column_scale
 
-# A chunk of training draws 100 steps x 128 rows for each of 8 members, 102,400 rows: the next power of two seldom gives
-# two members the same row, and takes 52 MB with 100 columns. A table of no more rows is read whole.
+# A chunk of training draws 50 steps x 128 rows for each of 8 members, 51,200 rows. A buffer of over twice that seldom
+# gives two members the same row, and takes 52 MB with 100 columns. A table of no more rows is read whole.
 BUFFER_ROWS = 1 << 17
-REFRESH = 8  # parts of the buffer, one renewed before each chunk: 16,384 rows for the 12,800 that a member has drawn
+REFRESH = 8  # parts of the buffer, one renewed before each chunk: 16,384 rows for the 6,400 that a member has drawn
 READ_ROWS = 1 << 20  # for a part at most, but for the last row group: one row group of pyarrow's default size
 KEPT_ROWS = 200_000  # of classes that are held whole, all together: about as much memory again as the buffer
 

@@ -79,7 +79,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
         three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
     hidden, noise, max_steps
-        Layer widths, noise on standardised rows and training steps of the joint model.
+        Layer widths of the joint model, its noise in units of the spread within classes, and its most training steps.
     random_state : None, int or generator
     verbose : int
 

@@ -309,8 +309,6 @@ def train_many(
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # a key of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
     _check_counts(key, models, tables, objective, held_out_objective)
-    if refill and splits is None:
-        raise ValueError("Expected splits with refill, got None; without them held-out rows could be trained on.")
     n_models, n_chunks = len(models), -(-max_steps // chunk_steps)
     source = Source(key, tables, splits, validation_fraction, n_models, refill)
     objectives, held_out_objectives = (

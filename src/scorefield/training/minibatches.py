@@ -143,6 +143,8 @@ class Source:
         self, key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, n_models: int,
         refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None,
     ):  # fmt: skip
+        if refill and splits is None:
+            raise ValueError("Expected splits with refill, got None; without them held-out rows could be trained on.")
         self.key, self.tables, self.splits, self.fraction, self.refill = key, tables, splits, fraction, refill
         self.everyone, self.chunk = np.arange(n_models), 0
         self.shared: Rows | None = None
