@@ -1,8 +1,12 @@
 """Sphinx configuration: built offline by `make docs`, warnings are errors."""
 
+import pathlib
+import sys
 import warnings
 
 import scorefield
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
 project = "scorefield"
 author = "The scorefield developers"
@@ -12,9 +16,9 @@ version = release = scorefield.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "mathml",
 ]
 exclude_patterns = ["_build"]
 autosummary_generate = True
