@@ -2,9 +2,13 @@
 
 import pathlib
 import sys
+import pathlib
+import sys
 import warnings
 
 import scorefield
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
@@ -18,6 +22,9 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "command_line",
+    "mathml",
+    "command_line",
     "mathml",
 ]
 exclude_patterns = ["_build"]
