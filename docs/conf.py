@@ -4,9 +4,13 @@ import pathlib
 import sys
 import pathlib
 import sys
+import pathlib
+import sys
 import warnings
 
 import scorefield
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
@@ -20,12 +24,23 @@ version = release = scorefield.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "command_line",
+    "inventories",
     "mathml",
+    "see_also",
     "command_line",
+    "command_line",
+    "inventories",
     "mathml",
+    "see_also",
+    "command_line",
+    "command_line",
+    "inventories",
+    "mathml",
+    "see_also",
 ]
 exclude_patterns = ["_build"]
 autosummary_generate = True
@@ -47,6 +62,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1e9,
     "matplotlib_animations": False,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("scorefield",),
 }
 # A gallery's pages show results; a compiler's first-run notes are no part of them.
 warnings.filterwarnings("ignore", category=UserWarning)
