@@ -6,9 +6,13 @@ import pathlib
 import sys
 import pathlib
 import sys
+import pathlib
+import sys
 import warnings
 
 import scorefield
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "_ext"))
 
@@ -25,6 +29,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx.ext.intersphinx",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "command_line",
@@ -32,14 +37,27 @@ extensions = [
     "mathml",
     "see_also",
     "command_line",
+    "inventories",
     "command_line",
     "inventories",
     "mathml",
     "see_also",
+    "see_also",
     "command_line",
     "command_line",
     "inventories",
+    "command_line",
+    "inventories",
     "mathml",
+    "see_also",
+    "see_also",
+    "command_line",
+    "command_line",
+    "inventories",
+    "command_line",
+    "inventories",
+    "mathml",
+    "see_also",
     "see_also",
 ]
 exclude_patterns = ["_build"]
@@ -51,7 +69,9 @@ nitpicky = False
 html_theme = "pydata_sphinx_theme"
 html_title = "scorefield"
 html_theme_options = {"show_prev_next": False, "show_toc_level": 2, "navigation_with_keys": False}
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_sidebars = {page: [] for page in ("start", "which", "playground", "theory", "cli", "faq")}  # no pages below them
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -62,6 +82,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1e9,
     "matplotlib_animations": False,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("scorefield",),
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("scorefield",),
 }
