@@ -143,6 +143,15 @@ def test_the_page_fits_the_window_and_logs_nothing(browser, width, scheme):
     assert browser.evaluate(unnamed) == []
 
 
+def test_the_page_takes_the_theme_of_a_page_around_it(browser):
+    browser.open(PAGE)
+    ink = "new Promise(done => setTimeout(() => done(colours.ink)))"
+    light = browser.evaluate(ink)
+    dark = browser.evaluate(f"postMessage({{ theme: 'dark' }}, '*'), {ink}")
+    browser.open(PAGE, color_scheme="dark")
+    assert browser.evaluate(ink) == dark != light
+
+
 def test_the_page_asks_the_network_for_nothing():
     text = PAGE.read_text()
     assert "http" not in text
