@@ -32,6 +32,9 @@ class Stream(enum.IntEnum):
     BUFFER_REFILLS = 20
     BUFFER_FOLDS = 21
     THRESHOLDS = 22
+    HIDDEN_CELLS = 23
+    IMPUTED = 24
+    POOLED_LEVELS = 25
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

@@ -155,3 +155,52 @@ def _write_numpy(dtype, columns):
         if not cells.known.all():
             array[~cells.known, i] = np.nan if dtype.kind == "f" else "NaT"
     return array
+
+
+def fill_gaps(table, values):
+    """A table whose gaps are filled from another of the same columns; known cells and other columns stay as they are.
+
+    Parameters
+    ----------
+    table, values : ndarray, DataFrame or Table
+        Of the same container and length.
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    whole, drawn = Table(table), Table(values)
+    columns = []
+    for name in whole.names:
+        own = whole.cells(name)
+        if own.known.all() or name not in drawn.names or not drawn.cells(name).known[~own.known].any():
+            columns.append(None)
+            continue
+        columns.append(own)
+    return _with_columns(whole, drawn, columns)
+
+
+def _with_columns(whole, drawn, columns):
+    """The table with the columns that have filled cells replaced."""
+    kind = whole.container["type"]
+    if kind == "numpy":
+        result = whole.native.copy()
+        for i, column in enumerate(columns):
+            if column is not None:
+                at = ~column.known
+                result[at, i] = drawn.native[at, i]
+        return result
+    if kind == "pandas":
+        result = whole.native.copy()
+        for i, column in enumerate(columns):
+            if column is not None:
+                own = whole.native.iloc[:, i]
+                new = drawn.native.iloc[:, drawn.names.index(whole.names[i])].set_axis(own.index)
+                result.isetitem(i, own.where(column.known, new))
+        return result
+    frame, other = nw.from_native(whole.native, eager_only=True), nw.from_native(drawn.native, eager_only=True)
+    for name, column in zip(whole.names, columns, strict=True):
+        if column is not None:
+            mask = nw.new_series("known", column.known, backend=frame.implementation)
+            frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
+    return frame.to_native()

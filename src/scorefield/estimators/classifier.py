@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,9 +32,9 @@ from scorefield.estimators._sklearn import (
     HasMethods,
     Interval,
     StrOptions,
+    check_sample_weight,
     fit_context,
     fit_task,
-    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.calibration import fit_temperature
@@ -42,12 +43,15 @@ from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
+from scorefield.estimators.row_model import RowModel, RowSpace, fit_row_model
+from scorefield.estimators.table_input import TableInput
 from scorefield.fields.gaussian import Whitened, fit_gaussian
 from scorefield.fields.joint import ClassEnergy
 from scorefield.inference.anchors import importance_anchor
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
 from scorefield.sampling.samplers import MALA
+from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3
 MALA_STEP = 0.05  # in standard deviations of the class
@@ -55,7 +59,7 @@ WANTED_ACCEPTANCE = 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 
 
 
 @stored_by_public_name
-class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Generative classifier on score fields.
 
     Parameters
@@ -78,8 +82,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "auto" divides log odds by a temperature that makes held-out labels most likely. The joint model finds it from
         rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
         three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
+    class_weight : None, "balanced" or dict
+        Weights of classes in the joint model, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden, noise, max_steps
         Layer widths of the joint model, its noise in units of the spread within classes, and its most training steps.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
     verbose : int
 
@@ -119,6 +127,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "costs": [None, "array-like"],
         "margin": [Interval(numbers.Real, 0, None, closed="left")],
         "calibration": [None, StrOptions({"auto"})],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "columns": [None, dict],
         "hidden": ["array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -134,10 +144,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         costs=None,
         margin=0.0,
         calibration="auto",
+        class_weight=None,
         random_state=None,
         hidden=(128, 128),
         noise=0.3,
         max_steps=500,
+        columns=None,
         verbose=0,
     ):
         self.density = density
@@ -147,25 +159,30 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.costs = costs
         self.margin = margin
         self.calibration = calibration
+        self.class_weight = class_weight
         self.random_state = random_state
         self.hidden = hidden
         self.noise = noise
         self.max_steps = max_steps
+        self.columns = columns
         self.verbose = verbose
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn the class densities from rows and labels, in memory or in Parquet files.
 
         Parameters
         ----------
         X : array-like of shape (n, d), str or path
-            Rows; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
+            Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types and with gaps for the joint
+            model; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
             are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
             buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
         y : array-like of shape (n,) or str
             Labels; or the name of their column in the files. All other columns must hold numbers.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of rows in the joint model; rows of weight zero are left out.
 
         Returns
         -------
@@ -175,12 +192,26 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             with fit_task(self):
                 self._fit_path(X, y)
             return self
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = self._read_new(X, y, ensure_min_samples=2)
         check_classification_targets(y)
-        self.dtype_ = X.dtype.str
+        X, y, weights = self._weighted(X, y, sample_weight)
         with fit_task(self, X=X, y=y):
-            self._fit(X, y)
+            self._fit(X, y, weights)
         return self
+
+    def _weighted(self, X, y, sample_weight):
+        """Rows of positive weight, their labels, and weights of mean one; None where all are equal."""
+        if sample_weight is None and self.class_weight is None:
+            return X, y, None
+        weights = check_sample_weight(sample_weight, X, ensure_non_negative=True).astype(np.float64)
+        weights = weights * compute_sample_weight(self.class_weight, y)
+        kept = weights > 0
+        X, y, weights = X[kept], y[kept], weights[kept]
+        if len(weights) and np.ptp(weights) == 0:
+            return X, y, None
+        if not isinstance(self.density, str):
+            raise ValueError('Expected density="joint" for weights, got separate densities, which do not use them.')
+        return X, y, weights / weights.mean()
 
     def _fit_path(self, path, target):
         """Learn from Parquet files; those that fit into the buffer are read whole."""
@@ -200,12 +231,14 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
 
-    def _fit(self, X, y):
+    def _fit(self, X, y, weights=None):
         classes, labels = np.unique(y, return_inverse=True)
-        self._set_classes(classes, np.bincount(labels))
+        self._set_classes(classes, np.bincount(labels, weights))
         seed = seed_from(self.random_state)
-        if isinstance(self.density, str):
-            self._fit_joint(key_from(seed), X, labels)
+        if self._mixed:
+            self._fit_mixed(key_from(seed), X, labels, weights)
+        elif isinstance(self.density, str):
+            self._fit_joint(key_from(seed), X, labels, weights)
         else:
             self._fit_separate(seed, X, labels)
         if self.calibration == "auto" and not self._calibrates_by_members():
@@ -239,10 +272,27 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
         return priors
 
-    def _fit_joint(self, key, X, labels):
+    def _fit_mixed(self, key, rows, labels, weights):
+        """The joint model of mixed rows."""
+        if not isinstance(self.density, str):
+            raise ValueError(
+                'Expected density="joint" for a table with gaps or columns that are not numbers, got '
+                f"{type(self.density).__name__}."
+            )
+        report = ProgressReport(self, "joint", self.verbose)
+        model, fits, table, splits = fit_row_model(
+            key, RowSpace.from_plain(self.space_), rows, labels, self.frequencies_, weights=weights,
+            label_weight=self.label_weight, n_members=self.n_members, hidden=tuple(self.hidden), noise=self.noise,
+            max_steps=self.max_steps, callback=report,
+        )  # fmt: skip
+        self.start_rows_ = model.start_rows
+        self._keep_joint(key, model.joint, model.color, fits, table, splits, report)
+
+    def _fit_joint(self, key, X, labels, weights):
         self.mean_, self.scale_ = column_units(X)
         rows = standardized(X, *self._units())
-        table = (rows, labels.astype(np.int32))
+        weights = None if weights is None else weights.astype(np.float32)
+        table = LabelledRow(rows, labels.astype(np.int32), weights)
         splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, self.n_members)
         self._train_joint(key, table, splits)
         self._set_start_rows(key, rows, labels)
@@ -255,21 +305,25 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def refill():
             fresh, folds = buffer.refill()
-            return [fresh], splits_of_folds(folds, self.n_members)
+            return [LabelledRow(*fresh)], splits_of_folds(folds, self.n_members)
 
-        self._train_joint(key, table, splits_of_folds(folds, self.n_members), refill)
+        self._train_joint(key, LabelledRow(*table), splits_of_folds(folds, self.n_members), refill)
         self._set_start_rows(key, *buffer.pooled())
 
     def _train_joint(self, key, table, splits, refill=None):
         report = ProgressReport(self, "joint", self.verbose)
-        frame = class_frame(*table, self.noise)
+        frame = class_frame(table.x, table.label, self.noise)
         model, fits = train_joint(
             key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
             hidden=tuple(self.hidden), max_steps=self.max_steps, callback=report, refill=refill,
         )  # fmt: skip
+        self._keep_joint(key, model, frame.color, fits, table, splits, report)
+
+    def _keep_joint(self, key, model, color, fits, table, splits, report):
+        """What prediction and sampling need of a trained joint model."""
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
-        self.model_, self.noise_color_ = to_plain(model), frame.color
+        self.model_, self.noise_color_ = to_plain(model), color
         self.anchor_seed_ = np.asarray(jax.random.key_data(key))
         if self.calibration == "auto" and self._calibrates_by_members():
             self.temperature_, _ = fit_temperature(*held_out_logits(model, table, splits))
@@ -287,6 +341,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "anchors_"):
             key, model = jax.random.wrap_key_data(self.anchor_seed_), from_plain(self.model_)
+            if self._mixed:
+                self.anchors_ = self._row_model().log_constants(key)
+                return self.anchors_[:, 0]
             rng = host_rng(key, Stream.JOINT_ANCHOR_NOISE)
             anchors = []
             for k, rows in enumerate(self.start_rows_):
@@ -337,14 +394,16 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Networks that one row is sent through."""
         return len(self.model_["members"])
 
-    def _check(self, X):
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+    def _row_model(self):
+        """The model of mixed rows with its own methods."""
+        space = RowSpace.from_plain(self.space_)
+        return RowModel(space, from_plain(self.model_), self.noise_color_, self.start_rows_)
 
     def _map_rows(self, method, X):
         """A method of the joint model at each row."""
         function = Method(from_plain(self.model_), method)
-        return map_rows(function, X, points=self._members(), standardize=self._units())
+        units = None if self._mixed else self._units()
+        return map_rows(function, X, points=self._members(), standardize=units)
 
     def _class_constants(self):
         """What is added to a joint model's logits before calibration: nothing where the labels taught it."""
@@ -371,21 +430,23 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _log_likelihood(self, X):
         if hasattr(self, "densities_"):
             return np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
-        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants()
+        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants(X)
 
-    def _density_constants(self):
+    def _density_constants(self, X):
         """What is added to a joint model's energies of standardised rows to give log p(x | y) of raw ones."""
+        if self._mixed:
+            return self.log_constants_ + RowSpace.from_plain(self.space_).log_slopes(X)[:, None]
         return self.log_constants_ - np.log(self.scale_).sum()
 
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
-        X = self._check(X)
+        X = self._read(X)
         if hasattr(self, "densities_"):
             logs = self._log_likelihood(X)
             logits = self._posterior_logits(X, logs)
         else:
             logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
-            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants()
+            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants(X)
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
         return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
 
@@ -409,7 +470,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
-        X = self._check(X)
+        X = self._read(X)
         return _log_probabilities(self._posterior_logits(X), X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_),))
@@ -451,26 +512,31 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @partition_wise(lambda self: (len(self.classes_),))
     def log_likelihood(self, X):
         """log p(x | y), the log density of every class at each row, shape (n, classes)."""
-        X = self._check(X)
+        X = self._read(X)
         return self._log_likelihood(X).astype(X.dtype)
 
     @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
-        X = self._check(X)
+        X = self._read(X)
         return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_), self.n_features_in_))
     def grad_log_density(self, X):
-        """The score field of every class at each row, shape (n, classes, d)."""
-        X = self._check(X)
+        """The score field of every class at each row, shape (n, classes, d).
+
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores.
+        """
+        X = self._read(X)
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
+        if self._mixed:
+            return self._map_rows("scores", X).astype(X.dtype)
         return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):
-        """Draw n rows of one class, shape (n, d)."""
+        """Draw n rows of one class, as a table like the fitted one."""
         check_is_fitted(self)
         where = np.flatnonzero(self.classes_ == label)
         if len(where) == 0:
@@ -483,7 +549,21 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 return density.sample(n, random_state=seed)
             drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
             return drawn[0] if isinstance(drawn, tuple) else drawn
-        return self._sample_joint(k, n, key_from(state)).astype(self.dtype_)
+        if self._mixed:
+            model, key = self._row_model(), key_from(state)
+            return model.space.table(model.sample(key, n, k)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
+        return self._like_fitted(self._sample_joint(k, n, key_from(state)).astype(self.dtype_))
+
+    def impute(self, X, random_state=None):
+        """The table with its gaps drawn from their law given the known cells, which stay as they are."""
+        check_is_fitted(self)
+        if not self._mixed:
+            raise ValueError(
+                "Expected a model that was fitted to gaps or to mixed columns, got one of complete numbers; use "
+                "ScoreImputer to fill gaps."
+            )
+        key = key_from(self.random_state if random_state is None else random_state)
+        return self._row_model().filled(key, X)
 
     def _sample_joint(self, k, n, key):
         """Rows of class k by MALA in coordinates where its rows have unit covariance: one step suits all directions."""

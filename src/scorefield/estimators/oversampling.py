@@ -25,6 +25,7 @@ from scorefield.data.columns import (
     integer_columns,
     is_frame,
 )
+from scorefield.data.scaling import reflected
 from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, check_feature_names
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
@@ -336,10 +337,3 @@ class ScoreOverSampler(BaseOverSampler):
             high = np.where(integers, np.floor(limits[1]) + JUST_BELOW_HALF, limits[1])
             drawn = reflected(drawn, low, high)
         return np.where(integers, np.rint(drawn), drawn)
-
-
-def reflected(values, low, high):
-    """Values reflected at the bounds, and clipped where they are beyond both after that."""
-    values = np.where(values < low, 2 * low - values, values)
-    values = np.where(values > high, 2 * high - values, values)
-    return np.clip(values, low, np.maximum(low, high))
