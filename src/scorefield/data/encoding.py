@@ -120,7 +120,7 @@ class TableEncoder:
         """
         table = Table(table)
         self.container_ = table.container
-        self.columns_ = [_fit_column(*column, table.is_plain) for column in kinds.classify(table, self.columns)]
+        self.columns_ = [fit_column(*column, table.is_plain) for column in kinds.classify(table, self.columns)]
         return self
 
     @property
@@ -275,7 +275,8 @@ def _name_in(table, column, i):
     return i if table.container["type"] == "numpy" else column.name
 
 
-def _fit_column(name, kind, cells, plain):
+def fit_column(name, kind, cells, plain):
+    """What encodes and decodes a column of a kind; `plain` numbers keep all their decimals."""
     column = Column(name, kind, cells.form, cells.unit, cells.storage, cells.text)
     if kind in kinds.SET_ASIDE:
         return column
