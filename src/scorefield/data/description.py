@@ -4,16 +4,26 @@ import html
 
 import numpy as np
 
-from scorefield.data.cells import Cells
+from scorefield.data.cells import NANOSECONDS, Cells
 from scorefield.data.containers import Table
 from scorefield.data.encoding import fit_column
 from scorefield.data.frames import write_pandas
-from scorefield.data.kinds import classify, tally
+from scorefield.data.kinds import classify, tally, wanted_kinds
 from scorefield.data.texts import write_dates
 
 TITLES = {"column": "column", "kind": "kind", "gaps": "gaps", "values": "values", "treatment": "what is done with it"}
+MODELLED_AS = {
+    "number": "a number",
+    "whole number": "a number, rounded",
+    "spiked number": "a number or a spike",
+    "ordered": "ordered levels",
+    "flag": "two levels",
+    "category": "levels",
+    "date": "a number",
+    "duration": "a number",
+}
 SHOWN_LEVELS = 3
-SHOWN_LENGTH = 24  # characters of a level
+SHOWN_LENGTH = 18  # characters of a level
 
 
 class ColumnDescription:
@@ -71,18 +81,13 @@ def describe_columns(table, columns=None):
     >>> table = np.array([[1.5, "a", "2024-01-31"], [2.5, "b", "2024-02-29"], [None, "a", "2024-03-31"]], dtype=object)
     >>> describe_columns(table)
     column  kind    gaps  values                    what is done with it
-    0       number  33 %  1.5 to 2.5                modelled; gaps are modelled
-    1       flag          a (67 %), b (33 %)        modelled
-    2       date          2024-01-31 to 2024-03-31  modelled
+    0       number  33 %  1.5 to 2.5                modelled as a number; gaps are modelled
+    1       flag          a (67 %), b (33 %)        modelled as two levels
+    2       date          2024-01-31 to 2024-03-31  modelled as a number
     """
     table = Table(table)
-    wanted = columns or {}
-    return ColumnDescription(
-        [
-            _row(name, kind, cells, table.is_plain, asked=name in wanted or i in wanted)
-            for i, (name, kind, cells) in enumerate(classify(table, columns))
-        ]
-    )
+    asked, classified = wanted_kinds(table.names, columns), classify(table, columns)
+    return ColumnDescription([_row(*column, table.is_plain, asked=column[0] in asked) for column in classified])
 
 
 def _row(name, kind, cells, plain, asked):
@@ -143,7 +148,7 @@ def _shown_times(column, values):
     moments = values.view(f"M8[{column.unit}]")
     if _is_clock(column.storage):
         return [text.partition("T")[2] for text in np.datetime_as_string(moments, unit="s")]
-    days = column.unit == "D" or column.scale >= 86_400
+    days = not (values % (NANOSECONDS["D"] // NANOSECONDS[column.unit])).any()
     texts = np.datetime_as_string(moments, unit="D" if days else "s")
     return [str(text).replace("T", " ") + (" UTC" if column.storage.get("zone") else "") for text in texts]
 
@@ -160,7 +165,7 @@ def _treatment(column, levels, counts, gaps, asked):
         return "set aside: " + _reason(column, levels, counts, asked)
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
-    parts = ["modelled"]
+    parts = [f"modelled as {MODELLED_AS[column.kind]}"]
     if column.pool:
         parts.append(f"{len(column.pool)} rare levels are pooled")
     if gaps:

@@ -119,6 +119,11 @@ class TableEncoder:
         self : TableEncoder
         """
         table = Table(table)
+        if not table.n_rows or not table.names:
+            raise ValueError(
+                f"Expected a table with rows and columns, got {table.n_rows} rows and {len(table.names)} columns; "
+                "check how it was read or filtered."
+            )
         self.container_ = table.container
         self.columns_ = [fit_column(*column, table.is_plain) for column in kinds.classify(table, self.columns)]
         return self
@@ -364,32 +369,42 @@ def _like_fitted(cells, column):
     known, form = cells.known, cells.form
     if not known.any():
         return empty_cells({"form": column.form, "unit": column.unit}, len(known)), None
-    if column.levels and column.form not in ("time", "duration"):
+    if form == "object" and column.form != "object":
+        return _read_text(cells, column)
+    if form == column.form and form in ("time", "duration"):
+        if cells.unit != column.unit and "period" in (cells.unit, column.unit):
+            return cells, "expected periods of time in both tables or in neither; convert the column."
+        return dataclasses.replace(cells, values=convert_ticks(cells.values, cells.unit, column.unit)), None
+    mixed = column.storage.get("element") == "mixed"
+    if form == column.form != "unknown" or (form in NUMERIC and (column.form in NUMERIC or mixed)):
         return cells, kinds.infinity_in(cells)
-    if column.form in NUMERIC and form == "object":
-        values = read_numbers([str(value) for value in cells.values[known]])
-        return _filled(cells, column, values, "number", "numbers")
-    if column.form in NUMERIC and form in NUMERIC:
-        return cells, kinds.infinity_in(cells)
-    if column.form == "time" and form == "object" and column.unit != "period":
-        texts = [str(value) for value in cells.values[known]]
-        style = column.text or date_style(texts[0])
-        ticks = None if style is None else read_dates(texts, style)
-        ticks = None if ticks is None else convert_ticks(ticks, TICK[style["unit"]], column.unit)
-        return _filled(cells, column, ticks, "time", "dates as in the fitted table")
-    if column.form == form and (column.unit == cells.unit or "period" not in (column.unit, cells.unit)):
-        ticks = convert_ticks(cells.values, cells.unit, column.unit)
-        return dataclasses.replace(cells, values=ticks, unit=column.unit), None
     return cells, f"expected {column.form} cells, as in the fitted table, got {form} cells; convert the column."
 
 
-def _filled(cells, column, values, form, expected):
+def _read_text(cells, column):
+    """Cells of text as the numbers or times of the fitted column."""
+    texts, values = [str(value) for value in cells.values[cells.known]], None
+    if column.form in NUMERIC:
+        values = read_numbers(texts)
+    elif column.form == "time" and column.unit != "period":
+        values = _ticks_of(texts, column)
+    if values is None and column.levels:
+        return cells, None  # levels that the fitted column has not
     if values is None:
-        return cells, f"expected {expected}, got {cells.values[cells.known][0]!r}; correct the cells."
+        return cells, f"expected cells as in the fitted table ({column.kind}), got {texts[0]!r}; correct the cells."
     filled = np.zeros(len(cells.known), dtype=values.dtype)
     filled[cells.known] = values
-    cells = Cells(form, filled, cells.known, column.unit)
+    cells = Cells("number" if column.form in NUMERIC else "time", filled, cells.known, column.unit)
     return cells, kinds.infinity_in(cells)
+
+
+def _ticks_of(texts, column):
+    """Ticks of ISO text of the fitted style, or of the style of the first text."""
+    for style in (column.text, date_style(texts[0])):
+        ticks = None if style is None else read_dates(texts, style)
+        if ticks is not None:
+            return convert_ticks(ticks, TICK[style["unit"]], column.unit)
+    return None
 
 
 def _encode_levels(cells, column):

@@ -55,7 +55,7 @@ def classify(table, columns=None):
     classified : list of (name, kind, Cells)
         Text that holds dates or numbers is read, so that its cells have the form of its kind.
     """
-    wanted = _wanted_kinds(table.names, columns)
+    wanted = wanted_kinds(table.names, columns)
     classified, problems = [], []
     for name in table.names:
         cells = table.cells(name)
@@ -87,7 +87,7 @@ def infinity_in(cells):
     return "expected finite numbers, got infinity; replace it by a gap or a number."
 
 
-def _wanted_kinds(names, columns):
+def wanted_kinds(names, columns):
     """Kinds by name; unknown names and kinds are refused."""
     wanted, unknown = {}, []
     for key, kind in (columns or {}).items():
