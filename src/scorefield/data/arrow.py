@@ -13,6 +13,7 @@ from scorefield.data.cells import (
     plain_array,
     positions,
     read_objects,
+    to_objects,
 )
 
 ZONED = re.compile(r"timestamp\[(\w+), tz=(.+)\]")
@@ -62,7 +63,7 @@ def _read_dictionary(array, known, storage):
         "index": str(array.type.index_type),
         "ordered": bool(array.type.ordered),
     }
-    values = inner.values[codes] if len(inner.values) else plain_array(inner.form, []).repeat(0)
+    values = inner.values[codes] if len(inner.values) else np.zeros(len(codes), dtype=inner.values.dtype)
     order = inner.values[inner.known]
     return make_cells(
         inner.form, values, known, storage, unit=inner.unit, order=order, ordered=bool(array.type.ordered)
@@ -105,6 +106,8 @@ def write_arrow(cells):
     kind = arrow_type(storage)
     if not cells.known.any():
         return pa.nulls(len(empty), kind)
+    if pa.types.is_null(kind):  # of another table, where no cell of the column is known
+        return pa.array(to_objects(cells.values, cells.known, storage).tolist())
     if "inner" in storage:
         levels = plain_array(cells.form, storage["categories"])
         codes = positions(cells.values, cells.known, levels)

@@ -195,6 +195,13 @@ ELEMENTS = {
         _is(datetime.timedelta),
         lambda values: np.array(list(values), dtype="timedelta64[us]").view(np.int64),
     ),
+    "datetime64": ("time", "us", _is(np.datetime64), lambda values: values.astype("datetime64[us]").view(np.int64)),
+    "timedelta64": (
+        "duration",
+        "us",
+        _is(np.timedelta64),
+        lambda values: values.astype("timedelta64[us]").view(np.int64),
+    ),
     "mixed": ("object", "", _is(str, Real), None),
 }
 
@@ -230,6 +237,8 @@ def _python_values(values, element, zone):
         return [moment.replace(tzinfo=datetime.UTC).astimezone(zone_of(zone)) for moment in moments]
     if element == "time":
         return [(EPOCH + datetime.timedelta(microseconds=value)).time() for value in clip_to_day(values, "us").tolist()]
+    if element in ("datetime64", "timedelta64"):
+        return list(values.view(f"{element}[us]"))
     if element == "timedelta":
         return values.view("timedelta64[us]").tolist()
     return values if values.dtype == object else values.tolist()

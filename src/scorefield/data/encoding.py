@@ -329,7 +329,10 @@ def _fit_ticks(column, levels):
         # Days start at midnight wherever the earliest time lies, so differences alone do not make a step.
         if not (levels % step).any():
             break
-    column.step, column.scale = step, step * tick / 10**9
+    column.step = step
+    # Beyond it, seconds in float64 would not tell the steps apart, and numbers count steps.
+    if (int(levels[-1]) - int(levels[0])) // step < kinds.EXACT // 8:
+        column.scale = step * tick / 10**9
 
 
 def _fit_number(column, levels, plain):
@@ -349,8 +352,9 @@ def _common_step(levels, low):
 def _decimals(values):
     """Decimals of all values, and the float dtype in which they have them; (None, None) above MAX_DECIMALS."""
     for narrow in (np.float64, np.float32, np.float16):
-        if not (values.astype(narrow) == values).all():
-            break
+        with np.errstate(over="ignore"):
+            if not (values.astype(narrow) == values).all():
+                break
         for decimals in range(MAX_DECIMALS + 1):
             if (_rounded(values, decimals, narrow) == values).all():
                 return decimals, np.dtype(narrow).name

@@ -46,7 +46,7 @@ def _read_categorical(series, dtype):
     if inner.form == "unknown":
         return make_cells("unknown", np.zeros(len(series)), known, {"type": "masked", "dtype": "object"})
     known = known & inner.known[codes] if len(inner.known) else known
-    values = inner.values[codes] if len(inner.values) else np.full(len(codes), None, dtype=object)
+    values = inner.values[codes] if len(inner.values) else np.zeros(len(codes), dtype=inner.values.dtype)
     storage = {
         "type": "category",
         "dtype": "category",
@@ -229,6 +229,8 @@ def write_polars(name, cells):
     dtype, stored = polars_dtype(cells.storage), cells.storage["dtype"]
     if not cells.known.any():
         return pl.Series(name, [None] * len(cells.known), dtype=dtype)
+    if dtype == pl.Null:  # of another table, where no cell of the column is known
+        return pl.Series(name, to_objects(cells.values, cells.known, cells.storage).tolist())
     if cells.form == "object":
         return pl.Series(name, np.where(cells.known, cells.values, None).tolist(), dtype=pl.String).cast(dtype)
     if stored == "Decimal" or stored.endswith("128"):
