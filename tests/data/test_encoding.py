@@ -168,7 +168,7 @@ ARROW = {
     "float": pa.array(RNG.normal(size=N).astype(np.float32), mask=MASK),
     "bool": pa.array(RNG.random(N) < 0.5, mask=MASK),
     "string": pa.array(TEXTS, mask=MASK),
-    "large_string": pa.array(TEXTS, mask=MASK, type=pa.large_string()),
+    "large_string": pa.array(TEXTS, mask=MASK).cast(pa.large_string()),
     "dictionary": pa.array(TEXTS, mask=MASK).dictionary_encode(),
     "small dictionary": pa.DictionaryArray.from_arrays(
         pa.array(RNG.integers(0, 3, N).astype(np.int8), mask=MASK), pa.array(["b", "a", "c"]), ordered=True
