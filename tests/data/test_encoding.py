@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scorefield.data.encoding import MAX_LEVELS, Encoded, TableEncoder
+from scorefield.data.coding import MAX_LEVELS
+from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.kinds import SET_ASIDE
 
 N = 60
@@ -85,6 +86,8 @@ PANDAS = {
     "ordered category": pd.Series(pd.Categorical(RNG.choice([3, 1, 2], N), categories=[3, 1, 2], ordered=True)),
     "category of dates": pd.Series(pd.Categorical(RNG.choice(pd.date_range("2020", periods=4), N))),
     "category of bools": pd.Series(pd.Categorical(RNG.random(N) < 0.5)),
+    "category of intervals": pd.Series(pd.cut(RNG.normal(size=N), [-9, -1.5, 0, 9])),
+    "category of spans": pd.Series(pd.cut(pd.Series(moments("s", 10**9)), pd.date_range("2000", "2060", 4))),
     "string": with_gaps(TEXTS, dtype="string"),
     "string[python]": with_gaps(TEXTS, dtype="string[python]"),
     "string[pyarrow]": with_gaps(TEXTS, dtype="string[pyarrow]"),

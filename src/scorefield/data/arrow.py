@@ -4,17 +4,8 @@ import re
 
 import numpy as np
 
-from scorefield.data.cells import (
-    Cells,
-    cast,
-    clip_to_day,
-    convert_ticks,
-    make_cells,
-    plain_array,
-    positions,
-    read_objects,
-    to_objects,
-)
+from scorefield.data.cells import all_known, cast, clip_to_day, convert_ticks, make_cells, positions
+from scorefield.data.objects import read_objects, to_objects
 
 ZONED = re.compile(r"timestamp\[(\w+), tz=(.+)\]")
 DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
@@ -109,9 +100,8 @@ def write_arrow(cells):
     if pa.types.is_null(kind):  # of another table, where no cell of the column is known
         return pa.array(to_objects(cells.values, cells.known, storage).tolist())
     if "inner" in storage:
-        levels = plain_array(cells.form, storage["categories"])
-        codes = positions(cells.values, cells.known, levels)
-        inner = Cells(cells.form, levels, np.ones(len(levels), dtype=bool), cells.unit, storage["inner"])
+        inner = all_known(storage["inner"], storage["categories"])
+        codes = positions(cells.values, cells.known, inner.values)
         indices = pa.array(np.where(empty, 0, codes), mask=empty).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, write_arrow(inner), ordered=storage["ordered"])
     if cells.form == "object":

@@ -6,7 +6,8 @@ import numpy as np
 from narwhals import dependencies
 
 from scorefield.data import arrow, frames
-from scorefield.data.cells import cast, in_stored_form, read_numpy, to_objects
+from scorefield.data.cells import cast, in_stored_form
+from scorefield.data.objects import read_numpy, to_objects
 
 KNOWN_CONTAINERS = "a numpy array, a pandas or polars DataFrame or a pyarrow table"
 

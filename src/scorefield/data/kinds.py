@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from scorefield.data.cells import NUMERIC, is_uuid, level_keys, positions
+from scorefield.data.cells import NUMERIC, level_keys, positions
+from scorefield.data.objects import is_uuid
 from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
 
 KINDS = (
@@ -23,6 +24,7 @@ KINDS = (
     "constant",
 )
 NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
+LEVEL_KINDS = ("ordered", "flag", "category")
 SET_ASIDE = ("identifier", "text")
 MANY = 20  # distinct values above which whole numbers are numbers, and texts may be identifiers
 FEW_ROWS = 20  # below it, distinct values do not make an identifier
@@ -306,6 +308,8 @@ def _honour_number(kind, cells, levels):
         cells, levels = numbers, tally(numbers)[0]
     if cells.form not in NUMERIC:
         return cells, _cannot("numbers", levels, "date" if cells.form == "time" else "category")
+    if kind == "spiked number" and not wanted_spikes(*tally(cells)):
+        return cells, f"expected a value in {SPIKE_SHARE:.0%} of the known cells, got none; use the kind 'number'."
     if kind == "whole number" and not is_whole(levels):
         fraction = levels[np.rint(levels) != levels]
         return cells, _cannot("whole numbers", fraction if len(fraction) else levels, "number")
