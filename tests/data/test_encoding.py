@@ -374,6 +374,33 @@ def test_a_table_like_another():
     assert encoder.decode(rows, like=np.array([[None] * 3])).tolist()[0] == [1, "x", datetime.datetime(2024, 1, 1)]
 
 
+def test_columns_without_a_form_come_back_empty():
+    columns = {"a": "identifier", "b": "text"}
+    table = pd.DataFrame({"a": pd.interval_range(0, 3), "b": [[1], [2], [3]], "x": [1.5, 2, 4]})
+    for frame in (
+        table,
+        pl.from_pandas(table[["b", "x"]].assign(a=[b"1", b"2", b"3"])),
+        pa.table({"a": [[1]], "b": [{"c": 1}]}),
+    ):
+        back = returned(frame, columns)
+        assert all(
+            value is None or value != value
+            for value in list(back["a"].to_pylist() if isinstance(back, pa.Table) else back["a"])
+        )
+
+
+def test_masked_cells_and_nan_in_any_container_are_gaps():
+    masked = np.ma.masked_array([[1, 2], [3, 4]], mask=[[True, False], [False, False]])
+    np.testing.assert_array_equal(TableEncoder().fit(masked).encode(masked).numbers, [[np.nan, 2], [3, 4]])
+    values = [1.5, float("nan"), None, 2.0]
+    for table in (pl.DataFrame({"x": values}), pa.table({"x": pa.array(values)}), pd.DataFrame({"x": values})):
+        numbers = TableEncoder().fit(table).encode(table).numbers
+        np.testing.assert_array_equal(numbers.ravel(), [1.5, np.nan, np.nan, 2])
+    text = pd.DataFrame({"x": ["1.5", "nan", " ", "2"]})
+    numbers = TableEncoder({"x": "number"}).fit(text).encode(text).numbers
+    np.testing.assert_array_equal(numbers.ravel(), [1.5, np.nan, np.nan, 2])
+
+
 def test_tables_of_other_containers_encode_alike():
     table = pd.DataFrame(
         {"a": [1, 2, 3], "b": ["x", "y", "x"], "c": pd.to_datetime(["2024-01-01", "2024-01-02", None])}

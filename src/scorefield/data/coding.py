@@ -181,7 +181,8 @@ def _read_text(cells, column):
         return cells, f"expected cells as in the fitted table ({column.kind}), got {texts[0]!r}; correct the cells."
     filled = np.zeros(len(cells.known), dtype=values.dtype)
     filled[cells.known] = values
-    cells = Cells("number" if column.form in NUMERIC else "time", filled, cells.known, column.unit)
+    known = cells.known & (filled == filled)  # the text nan is a gap
+    cells = Cells("number" if column.form in NUMERIC else "time", filled, known, column.unit)
     return cells, kinds.infinity_in(cells)
 
 

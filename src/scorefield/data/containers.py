@@ -51,6 +51,10 @@ def _container(native):
     """The table, and what kind of container it is."""
     if isinstance(native, list | tuple):
         native = _array_of_lists(native)
+    if isinstance(native, np.ma.MaskedArray):
+        native = (
+            native.astype(float).filled(np.nan) if native.dtype.kind in "biuf" else native.astype(object).filled(None)
+        )
     if isinstance(native, np.ndarray):
         if native.ndim != 2:
             raise ValueError(

@@ -127,7 +127,9 @@ def write_pandas(cells):
         return _write_numpy_column(cells, dtype)
     if dtype.kind in "biuf" and hasattr(dtype, "numpy_dtype"):
         return dtype.construct_array_type()(cast(cells, dtype.numpy_dtype), ~cells.known)
-    return pd.array([None] * len(cells.values), dtype=dtype)  # a dtype without a form: set aside
+    # A dtype without a form, which is set aside; that of intervals of whole numbers cannot be empty.
+    dtype = object if storage["dtype"].startswith(("interval[int", "interval[uint")) else dtype
+    return pd.array([None] * len(cells.values), dtype=dtype)
 
 
 def _with_storage(cells, storage):

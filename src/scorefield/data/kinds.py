@@ -207,7 +207,8 @@ def _as_numbers(cells, levels, style):
 
 def _from_levels(cells, levels, values, form, unit, style):
     filled = values[np.maximum(positions(cells.values, cells.known, levels), 0)]
-    return dataclasses.replace(cells, form=form, values=filled, unit=unit, text=style, order=None)
+    known = cells.known & (filled == filled)  # the text nan is a gap
+    return dataclasses.replace(cells, form=form, values=filled, known=known, unit=unit, text=style, order=None)
 
 
 def _number_kind(name, cells, levels, counts):
