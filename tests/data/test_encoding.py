@@ -63,6 +63,7 @@ PANDAS = {
     "int8": pd.Series(RNG.integers(-128, 128, N), dtype="int8"),
     "uint64 beyond int64": pd.Series(np.uint64(2**64 - 1) - RNG.integers(0, 10**6, N).astype(np.uint64)),
     "int64 beyond 2**53": pd.Series(2**60 + RNG.integers(0, 10**6, N)),
+    "lowest int64": pd.Series(-(2**63) + RNG.integers(0, 10**6, N)),
     "int64 of a wide range in steps": pd.Series((RNG.integers(-(2**50), 2**50, N)) * 2**10),
     "Int32": with_gaps(RNG.integers(0, 1000, N), dtype="Int32"),
     "Int64 beyond 2**53": with_gaps(2**60 + RNG.integers(0, 10**6, N), dtype="Int64"),

@@ -10,6 +10,15 @@ NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 FLAGS = (bool, np.bool_)
 NUMERIC = ("flag", "whole", "number")
+FORM_WORDS = {
+    "flag": "flags",
+    "whole": "whole numbers",
+    "number": "numbers",
+    "time": "dates",
+    "duration": "durations",
+    "object": "text",
+    "unknown": "cells of another type",
+}
 # The Python type, and its unit, for cells of a form in a column of objects.
 NATURAL = {
     "flag": ("bool", ""),
@@ -135,8 +144,8 @@ def in_stored_form(cells):
     values = _converted(cells, form, unit)
     if values is None:
         raise ValueError(
-            f"Expected a column of {cells.form} cells in `like`, as in the fitted table, got {form} cells; give a "
-            "table of the same columns."
+            f"Expected {FORM_WORDS[cells.form]} in a column of `like`, as in the fitted table, got {FORM_WORDS[form]}; "
+            "give a table of the same columns."
         )
     return dataclasses.replace(cells, form=form, unit=unit, values=values, storage=storage)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from scorefield.data import kinds
 from scorefield.data.cells import (
+    FORM_WORDS,
     NANOSECONDS,
     NUMERIC,
     Cells,
@@ -48,6 +49,13 @@ class Column:
     pool: list[Any] = dataclasses.field(default_factory=list)
     pool_counts: list[int] = dataclasses.field(default_factory=list)
     constant: Any = None
+
+    def to_plain(self):
+        """The fields that differ from their defaults: in a model file every value has a price."""
+        usual = Column(self.name, self.kind, self.form, self.unit, {})
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        needed = ("name", "kind", "form", "unit", "storage", "level_values")
+        return {name: value for name, value in fields.items() if name in needed or value != getattr(usual, name)}
 
     @property
     def has_number(self):
@@ -165,7 +173,8 @@ def like_fitted(cells, column):
     mixed = column.storage.get("element") == "mixed"
     if form == column.form != "unknown" or (form in NUMERIC and (column.form in NUMERIC or mixed)):
         return cells, kinds.infinity_in(cells)
-    return cells, f"expected {column.form} cells, as in the fitted table, got {form} cells; convert the column."
+    expected, got = FORM_WORDS[column.form], FORM_WORDS[form]
+    return cells, f"expected {expected}, as in the fitted table, got {got}; convert the column."
 
 
 def _read_text(cells, column):
@@ -178,7 +187,8 @@ def _read_text(cells, column):
     if values is None and column.levels:
         return cells, None  # levels that the fitted column has not
     if values is None:
-        return cells, f"expected cells as in the fitted table ({column.kind}), got {texts[0]!r}; correct the cells."
+        expected = FORM_WORDS[column.form]
+        return cells, f"expected {expected}, as in the fitted table, got {texts[0]!r}; correct the cells."
     filled = np.zeros(len(cells.known), dtype=values.dtype)
     filled[cells.known] = values
     known = cells.known & (filled == filled)  # the text nan is a gap
@@ -219,27 +229,28 @@ def _encode_number(cells, column):
 
 def _shifted(values, offset, step):
     """(values - offset) / step as float64, computed in integers where that is what they are."""
-    if (offset, step) == (0, 1) or values.dtype.kind in "fb":
-        return values.astype(np.float64) if (offset, step) == (0, 1) else (values.astype(np.float64) - offset) / step
-    limits = np.iinfo(np.int64)
-    if values.dtype == np.int64 and len(values):
-        low, high = int(values.min()) - offset, int(values.max()) - offset
-        if limits.min <= low and high <= limits.max and limits.min <= offset <= limits.max:
-            values = values - np.int64(offset)
-            whole, rest = np.divmod(values, np.int64(step))
-            return whole.astype(np.float64) + rest / step
+    if (offset, step) == (0, 1):
+        return values.astype(np.float64)
+    if values.dtype.kind in "fb":
+        return (values.astype(np.float64) - offset) / step
+    if values.dtype == np.int64 and abs(offset) + _largest(values) <= np.iinfo(np.int64).max:
+        whole, rest = np.divmod(values - np.int64(offset), np.int64(step))
+        return whole + rest / step
     return np.array([(int(value) - offset) / step for value in values.tolist()], dtype=np.float64)
+
+
+def _largest(values):
+    """Largest absolute value as a Python integer: that of the lowest int64 is not an int64."""
+    return max(-int(values.min(initial=0)), int(values.max(initial=0)))
 
 
 def decode_column(column, variable, numbers, codes, rng):
     """Cells of a column, in the fitted form."""
-    n = len(numbers)
     if variable is None:
         if column.constant is None:
-            return empty_cells(column.storage, n)
-        return Cells(
-            column.form, plain_array(column.form, [column.constant]).repeat(n), np.ones(n, dtype=bool), column.unit
-        )
+            return empty_cells(column.storage, len(numbers))
+        values = plain_array(column.form, [column.constant]).repeat(len(numbers))
+        return Cells(column.form, values, np.ones(len(values), dtype=bool), column.unit)
     if variable.number < 0:
         return _decode_levels(column, codes[:, variable.category], rng)
     number = numbers[:, variable.number]
@@ -282,8 +293,7 @@ def _unshifted(numbers, column):
 
 def _scaled(values, step, offset):
     """values * step + offset in whole numbers, by Python's where int64 could overflow."""
-    limit = np.iinfo(np.int64).max
-    if values.dtype == np.int64 and int(np.abs(values).max(initial=0)) * step + abs(offset) <= limit:
+    if values.dtype == np.int64 and _largest(values) * step + abs(offset) <= np.iinfo(np.int64).max:
         return values * np.int64(step) + np.int64(offset)
     return whole_array([value * step + offset for value in values.tolist()])
 

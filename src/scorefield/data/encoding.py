@@ -1,6 +1,5 @@
 """Tables as arrays of numbers and codes, and tables from such arrays, exactly."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,7 +203,7 @@ class TableEncoder:
         -------
         plain : dict
         """
-        return {"container": self.container_, "columns": [dataclasses.asdict(column) for column in self.columns_]}
+        return {"container": self.container_, "columns": [column.to_plain() for column in self.columns_]}
 
     @classmethod
     def from_plain(cls, plain):
