@@ -187,6 +187,16 @@ def test_all_infinite_columns_are_named():
         kinds_of(np.array([[1, np.inf]]))
 
 
+def test_text_among_fractions_is_a_problem():
+    values = (np.arange(N) / 8).tolist()
+    for cells in ([*values, "n/a"], [*map(str, values), "n/a", "n/a"]):
+        with pytest.raises(ValueError, match="expected numbers, as in most of its cells, got 'n/a'"):
+            kind_of(cells, dtype=object)
+        assert kinds_of(pd.DataFrame({"x": cells}, dtype=object), {"x": "identifier"}) == {"x": "identifier"}
+    assert kind_of([*(f"{i}" for i in range(N)), "7b"]) == "identifier"  # codes, not measurements
+    assert kind_of([*map(str, values[:60]), *(f"{i} km" for i in range(40))]) == "identifier"
+
+
 def test_cells_without_a_form_are_refused_or_set_aside():
     table = pd.DataFrame({"a": [[1], [2]], "b": [1j, 2j], "c": [1, 2]})
     with pytest.raises(ValueError, match=r"(?s)'a'.*list.*'identifier'.*'b'.*complex"):

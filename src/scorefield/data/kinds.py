@@ -32,6 +32,7 @@ ROWS_PER_LEVEL = 5  # rows that a level of numbers needs on average to be a leve
 SPIKE_SHARE = 0.1
 MAX_SPIKES = 3
 MOSTLY_DISTINCT = 0.5  # share of the known cells
+MOSTLY_NUMBERS = 0.9  # share of distinct values from which a text among fractions is taken for a mistake
 DENSE = 1.5  # range over number of rows below which distinct whole numbers are row numbers
 LONG_TEXT = 40  # characters on average
 SEVERAL_WORDS = 3  # words on average
@@ -144,7 +145,8 @@ def _infer(name, cells, plain):
     if len(levels) == 1:
         return "constant", cells, None
     if cells.form == "object":
-        return *_infer_text(name, cells, levels, counts), None
+        kind, cells = _infer_text(name, cells, levels, counts)
+        return kind, cells, _stray_text(levels) if kind in SET_ASIDE else None
     if cells.order is not None or cells.form == "flag":
         return _level_kind(cells, levels), cells, None
     if cells.form in ("time", "duration"):
@@ -185,6 +187,19 @@ def _infer_text(name, cells, levels, counts):
         length = sum(len(str(level)) for level in levels) / len(levels)
         return ("text" if length > LONG_TEXT or words >= SEVERAL_WORDS else "identifier"), cells
     return _level_kind(cells, levels), cells
+
+
+def _stray_text(levels):
+    """The problem of a few texts among fractions, which would set a column of numbers aside; None without it."""
+    is_stray = np.array([isinstance(level, str) and read_numbers([level]) is None for level in levels])
+    has_fractions = any("." in str(level) for level in levels[~is_stray])
+    if not has_fractions or not 0 < is_stray.sum() <= (1 - MOSTLY_NUMBERS) * len(levels):
+        return None
+    stray = levels[is_stray]
+    return (
+        f"expected numbers, as in most of its cells, got {stray[0]!r}; empty or correct such cells, or set the column "
+        "aside with the kind 'identifier'."
+    )
 
 
 def _is_mostly_distinct(name, levels, n):
