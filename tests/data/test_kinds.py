@@ -102,6 +102,7 @@ def test_kinds_are_the_same_in_every_container():
         (np.r_[np.zeros(9), np.arange(1, 92)], "whole number"),
         (np.r_[np.zeros(30), np.repeat(np.arange(1, 21), 3), np.arange(20) + 0.5], "spiked number"),
         (np.repeat(np.arange(20), 5), "ordered"),
+        (np.repeat(np.arange(20), 4), "whole number"),
         (np.repeat(np.arange(21), 5), "whole number"),
         (np.arange(1, 20), "whole number"),  # below 20 rows nothing is an identifier by its values
         (np.arange(1, 21), "identifier"),
