@@ -83,6 +83,7 @@ def test_many_levels_are_said_to_be_pooled():
             pd.to_datetime(["2024-01-01 08:00", "2024-01-02 09:30"]).tz_localize("UTC"),
             "2024-01-01 08:00:00 UTC to 2024-01-02 09:30:00 UTC",
         ),
+        (pd.date_range("2024-03-30", periods=3, tz="Europe/Paris"), "2024-03-30 to 2024-04-01"),
         (["08:30", "09:45"], "08:30 to 09:45"),
         ([True, False, True], "True (67 %), False (33 %)"),
         (["a level with a very long name", "b", "b"], "b (67 %), a level with a ... (33 %)"),

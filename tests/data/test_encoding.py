@@ -266,6 +266,23 @@ def test_generated_dates_are_days_where_all_are_midnights():
     assert back["y"][0] == "2024-01-02"
 
 
+@pytest.mark.parametrize("zone", ["Europe/Paris", "Asia/Kolkata", "America/New_York"])
+def test_generated_dates_are_local_midnights_where_all_are(zone):
+    days = pd.Series(pd.date_range("2024-01-01", "2024-12-31", tz=zone)).astype(f"datetime64[us, {zone}]")
+    arrow_backed = days.astype(pd.ArrowDtype(pa.timestamp("us", zone)))
+    for table in (
+        days.to_frame("x"),
+        pl.DataFrame({"x": days}),
+        pa.table({"x": pa.array(days)}),
+        arrow_backed.to_frame("x"),
+    ):
+        encoder = TableEncoder().fit(table)
+        numbers, codes = encoder.encode(table)
+        early = encoder.decode((numbers + RNG.uniform(-10, 10, numbers.shape) * 3600, codes))
+        back = early["x"].to_pylist() if isinstance(early, pa.Table) else early["x"].to_list()
+        assert [moment.isoformat() for moment in back] == [day.isoformat() for day in days]
+
+
 def test_generated_numbers_are_rounded_to_the_observed_decimals():
     table = pd.DataFrame(
         {"price": [1.25, 2.5, 3.0], "count": [10.0, None, 12.0], "free": np.pi * np.arange(3), "i": [5, 6, 9]}

@@ -20,6 +20,7 @@ from scorefield.data.cells import (
     whole_array,
 )
 from scorefield.data.texts import TICK, date_style, read_dates, read_numbers, write_dates, write_numbers
+from scorefield.data.zones import nearest_midnights, zone_in
 
 MAX_LEVELS = 64
 MAX_SINGLE_LEVELS = 32  # levels above which those of one row are pooled
@@ -43,6 +44,7 @@ class Column:
     offset: int = 0
     step: int = 1
     scale: float = 1.0
+    midnights: bool = False  # all times are midnights of their time zone, which need not be days apart
     spikes: list[Any] = dataclasses.field(default_factory=list)
     levels: list[Any] = dataclasses.field(default_factory=list)
     level_values: np.ndarray | None = None
@@ -120,7 +122,9 @@ def _fit_ticks(column, levels):
         # Days start at midnight wherever the earliest time lies, so differences alone do not make a step.
         if not (levels % step).any():
             break
-    column.step = step
+    column.step, zone = step, zone_in(column.storage)
+    if zone is not None and step * tick < TIME_STEPS[0]:
+        column.midnights = bool((nearest_midnights(levels, column.unit, zone) == levels).all())
     # Beyond it, seconds in float64 would not tell the steps apart, and numbers count steps.
     if (int(levels[-1]) - int(levels[0])) // step < kinds.EXACT // 8:
         column.scale = step * tick / 10**9
@@ -288,7 +292,7 @@ def _unshifted(numbers, column):
     if column.form in ("time", "duration"):
         limits = np.iinfo(np.int64)
         values = np.clip(values, limits.min + 1, limits.max).astype(np.int64)
-    return values
+    return nearest_midnights(values, column.unit, zone_in(column.storage)) if column.midnights else values
 
 
 def _scaled(values, step, offset):

@@ -10,6 +10,7 @@ from scorefield.data.containers import Table
 from scorefield.data.frames import write_pandas
 from scorefield.data.kinds import classify, tally, wanted_kinds
 from scorefield.data.texts import write_dates
+from scorefield.data.zones import local_times, zone_in
 
 TITLES = {"column": "column", "kind": "kind", "gaps": "gaps", "values": "values", "treatment": "what is done with it"}
 MODELLED_AS = {
@@ -148,9 +149,13 @@ def _shown_times(column, values):
     moments = values.view(f"M8[{column.unit}]")
     if _is_clock(column.storage):
         return [text.partition("T")[2] for text in np.datetime_as_string(moments, unit="s")]
+    zone = zone_in(column.storage)
+    if zone is not None:
+        style = "%Y-%m-%d" if column.midnights else f"%Y-%m-%d %H:%M:%S {zone}"
+        return [moment.strftime(style) for moment in local_times(values, column.unit, zone)]
     days = not (values % (NANOSECONDS["D"] // NANOSECONDS[column.unit])).any()
     texts = np.datetime_as_string(moments, unit="D" if days else "s")
-    return [str(text).replace("T", " ") + (" UTC" if column.storage.get("zone") else "") for text in texts]
+    return [str(text).replace("T", " ") for text in texts]
 
 
 def _is_clock(storage):

@@ -2,9 +2,7 @@
 
 import datetime
 import decimal
-import re
 import uuid
-import zoneinfo
 from numbers import Integral, Real
 
 import numpy as np
@@ -19,10 +17,10 @@ from scorefield.data.cells import (
     make_cells,
     whole_array,
 )
+from scorefield.data.zones import zone_of
 
 EPOCH = datetime.datetime(1970, 1, 1)
 MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which need not be imported to recognise them
-FIXED_OFFSET = re.compile(r"UTC([+-])(\d\d):(\d\d)")
 
 
 def read_numpy(values):
@@ -89,27 +87,9 @@ def _common_zone(present, element):
     if element not in ("datetime", "Timestamp"):
         return None
     zones = {None if value.tzinfo is None else str(value.tzinfo) for value in present}
-    return zones.pop() if len(zones) == 1 and all(zone is None or _zone_exists(zone) for zone in zones) else False
-
-
-def _zone_exists(name):
-    try:
-        zone_of(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return False
-    return True
-
-
-def zone_of(name):
-    """The time zone of a name such as Europe/Paris, UTC or UTC+01:00."""
-    if name == "UTC":
-        return datetime.UTC
-    fixed = FIXED_OFFSET.fullmatch(name)
-    if fixed is None:
-        return zoneinfo.ZoneInfo(name)
-    sign, hours, minutes = fixed.groups()
-    offset = datetime.timedelta(hours=int(hours), minutes=int(minutes))
-    return datetime.timezone(offset if sign == "+" else -offset)
+    return (
+        zones.pop() if len(zones) == 1 and all(zone is None or zone_of(zone) is not None for zone in zones) else False
+    )
 
 
 def _datetimes(values):
