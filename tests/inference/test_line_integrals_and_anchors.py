@@ -157,13 +157,6 @@ def test_smoothing_is_counted_where_memory_and_work_are_bounded(key, rng, monkey
     assert max(size for _, size in blocks) <= batching.rows_per_call(64)
 
 
-def test_epanechnikov_weights_favour_the_centre(key):
-    smoothed = smooth(key, standard_gaussian(2), 2, 1.0, kernel="epanechnikov")
-    radius = np.linalg.norm(smoothed.offsets, axis=1)
-    assert smoothed.weights[np.argmin(radius)] > smoothed.weights[np.argmax(radius)]
-    assert abs(float(smoothed.weights.sum()) - 1) < 1e-5
-
-
 def test_gaussian_anchor(rng):
     """The paper's p(mean): .40 for N(., 1) in 1-D and .18 for its 2-D classes; exact for a Gaussian field."""
     rows = rng.normal(-2, 1, size=(1000, 1))

@@ -39,7 +39,7 @@ from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
-from scorefield.inference.line_integrals import N_NODES, RULES, line_integral, path_gap, smooth
+from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 from scorefield.training.losses import (
     ContrastiveDenoising,
@@ -60,6 +60,7 @@ MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 TRACE = 1e-3  # noise that leaves a density as it is
 LOW_ACCEPTANCE = 0.1
+N_LANGEVIN = 4096  # samples that the Langevin anchor counts
 SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
 
 
@@ -96,16 +97,27 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Share of rows held out to stop early and to choose a model.
     early_stopping : bool
         Keep the weights with the least held-out loss.
-    anchor : {"auto", "gaussian", "counting", "importance"}
+    anchor : {"auto", "gaussian", "counting", "langevin", "importance"}
         How log densities get their constant. "auto" is exact for "gaussian", the probability flow for "diffusion"
-        and importance sampling for the others.
+        and importance sampling for the others. The paper's are the density of a Gaussian at the mean, and the share of
+        rows ("counting") or of Langevin samples ("langevin") near the mean.
     integrator : {"gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor"}
-        Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor).
+        Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor). "monte-carlo" draws
+        nodes of its own for each row.
     smoothing : None or float
         Radius over which scores are averaged before they are integrated or sampled.
     sampler : None or sampler
         Default sampler of :meth:`sample`: exact for "gaussian", MALA for "energy" and "kernel", reverse diffusion
         for "diffusion", Langevin for "mlp".
+    n_projections : int
+        Random directions per row of objective "sliced".
+    n_nodes : None or int
+        Nodes of the line integral; None is 32, or 33 for "simpson".
+    anchor_radius : None or float
+        Radius, in standardised units, of the ball that the anchors "counting" and "langevin" count in; None takes the
+        square root of n nearest points.
+    smoothing_kernel : {"uniform", "epanechnikov"}
+        Equal weights within the radius of ``smoothing``, or weights that fall to zero towards it.
     random_state : None, int or generator
     verbose : int
         1 shows a bar with the loss and the held-out loss.
@@ -153,10 +165,14 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "early_stopping": ["boolean"],
-        "anchor": [StrOptions({"auto", "gaussian", "counting", "importance"})],
+        "anchor": [StrOptions({"auto", "gaussian", "counting", "langevin", "importance"})],
         "integrator": [StrOptions(set(RULES))],
         "smoothing": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "sampler": [None, HasMethods(["sample"])],
+        "n_projections": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_nodes": [None, Interval(numbers.Integral, 1, None, closed="left")],
+        "anchor_radius": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "smoothing_kernel": [StrOptions(set(KERNELS))],
         "verbose": ["verbose"],
     }
 
@@ -179,6 +195,11 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         sampler=None,
         random_state=None,
         verbose=0,
+        *,
+        n_projections=1,
+        n_nodes=None,
+        anchor_radius=None,
+        smoothing_kernel="uniform",
     ):
         self.model = model
         self.objective = objective
@@ -197,6 +218,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
+        self.n_projections = n_projections
+        self.n_nodes = n_nodes
+        self.anchor_radius = anchor_radius
+        self.smoothing_kernel = smoothing_kernel
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
@@ -353,7 +378,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             if not noise > 0:
                 raise ValueError("Expected noise > 0 for denoising, got 0; use objective='exact' to have none.")
             return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
-        objective = Sliced() if self.objective == "sliced" else Exact()
+        objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
         return start, NoisyRows(objective, noise) if noise else objective
 
     def _set_anchor(self, key, field, rows):
@@ -370,12 +395,20 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
         rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
-        if self.anchor in ("gaussian", "counting"):
-            anchor = gaussian_anchor if self.anchor == "gaussian" else counting_anchor
-            self.anchor_ = [float(value) for value in anchor(self._unnormalised(field), rows)]
+        if self.anchor == "gaussian":
+            self.anchor_ = [float(value) for value in gaussian_anchor(self._unnormalised(field), rows)]
+        elif self.anchor in ("counting", "langevin"):
+            samples = self._langevin_rows(key, field) if self.anchor == "langevin" else None
+            anchor = counting_anchor(self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples)
+            self.anchor_ = [float(value) for value in anchor]
         else:
             self.proposal_ = to_plain(importance_proposal(rows))
             self.anchor_seed_ = np.asarray(jax.random.key_data(key))
+
+    def _langevin_rows(self, key, field):
+        """Ends of Langevin chains on the (smoothed) field, in standardised units."""
+        chain = Langevin(self.safe_step(0.05), 200, 0.995)
+        return chain.sample(key, self._smoothed(field), N_LANGEVIN, self.start_rows_).rows
 
     def _normalize(self):
         """The anchor's constant and effective size. Importance sampling runs on first use: sampling needs neither."""
@@ -404,7 +437,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _smoothed(self, field):
         if self.smoothing is None:
             return field
-        return smooth(jax.random.key(0), field, len(self.mean_), self.smoothing)
+        return smooth(jax.random.key(0), field, len(self.mean_), self.smoothing, kernel=self.smoothing_kernel)
 
     def _unnormalised(self, field):
         """Log density of standardised rows up to the anchor's constant, as a pytree function of one point."""
@@ -413,12 +446,12 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 FlowLogDensity(field) if self.model_name_ == "diffusion" else Method(self._smoothed(field), "potential")
             )
         return line_integral(
-            self._smoothed(field), self.origin_, rule=self.integrator, key=jax.random.key(0)
+            self._smoothed(field), self.origin_, rule=self.integrator, n_nodes=self.n_nodes, key=jax.random.key(0)
         )  # the key serves the Monte-Carlo rule only
 
     def _points(self, field):
         """Points at which the log density of one row evaluates the field."""
-        return self._smoothed(field).points * (1 if self._has_potential(field) else N_NODES)
+        return self._smoothed(field).points * (1 if self._has_potential(field) else self.n_nodes or N_NODES)
 
     def _log_density(self):
         """The log density of standardised rows as a jax function of one point."""
@@ -484,6 +517,35 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _in_units_of_X(self, samples):
         rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_
         return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
+
+
+def fisher_divergence(density, score, X):
+    """Fisher divergence of a fitted density from a known truth, 1/2 E |grad log p(x) - score(x)|^2.
+
+    Parameters
+    ----------
+    density : fitted estimator with ``grad_log_density``
+    score : array of shape (n, d)
+        The true score at each row.
+    X : array of shape (n, d)
+        Rows of the truth.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, fisher_divergence
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> round(fisher_divergence(ScoreDensity("gaussian").fit(X), -X, X), 1)
+    0.0
+    """
+    found, truth = np.asarray(density.grad_log_density(X), np.float64), np.asarray(score, np.float64)
+    if found.shape != truth.shape:
+        raise ValueError(f"Expected the true score at each row, shape {found.shape}, got shape {truth.shape}.")
+    return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
 
 
 def warn_of_low_acceptance(samples, sampler):

@@ -42,7 +42,9 @@ def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: fl
 def gaussian_anchor(log_density: LogDensity, rows: object) -> Anchor:
     """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2, exact for Gaussian data only."""
     table = as_rows(rows)
-    log_det = np.linalg.slogdet(shrunk_covariance(table))[1]
+    n, d = table.shape
+    # Shrinkage would make the determinant larger; it is needed only where the sample covariance is singular.
+    log_det = np.linalg.slogdet(shrunk_covariance(table, 0.0 if n > d else "auto"))[1]
     return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + table.shape[1] * LOG_2PI), len(table))
 
 
