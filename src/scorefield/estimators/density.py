@@ -31,7 +31,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
-from scorefield.fields.diffusion import init_diffusion_field
+from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
 from scorefield.fields.networks import ACTIVATIONS
@@ -60,8 +60,11 @@ MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 TRACE = 1e-3  # noise that leaves a density as it is
 LOW_ACCEPTANCE = 0.1
+LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
 N_LANGEVIN = 4096  # samples that the Langevin anchor counts
-SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
+MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
+SELECTION_POINTS, SELECTION_ERROR = 4096, 0.05  # draws for the normaliser of a candidate, and most nats it may be off
+SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decides
 
 
 @stored_by_public_name
@@ -71,8 +74,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     Parameters
     ----------
     model : {"auto", "gaussian", "kernel", "energy", "mlp", "diffusion"}
-        The score field. "auto" fits the candidates that the number of rows allows and keeps the one with the least
-        held-out denoising loss at a common noise level; see ``candidates_``.
+        The score field. "auto" fits the candidates that the number of rows allows and keeps the one with the greatest
+        log density of held-out rows; in many columns, where that takes too long, the least denoising loss, which cannot
+        see the masses of modes that lie apart. See ``candidates_``.
     objective : {"auto", "exact", "sliced", "denoising"}
         Score-matching loss. "auto" is denoising with a contrast against the Gaussian base for "energy", denoising
         over all levels for "diffusion", exact matching of slightly noisy rows for "mlp", and a closed form for
@@ -129,13 +133,16 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     model_name_ : str
         The model that was used.
     candidates_ : list of dict
-        What "auto" tried: name, held-out loss and whether it was chosen.
+        What "auto" tried: name, held-out loss (minus the mean log density, or the denoising loss) and whether it was
+        chosen.
     history_ : dict
         Loss, held-out loss and steps per chunk of training; empty for models solved in closed form.
     path_gap_ : float
         Mean difference in nats between two integration paths to the rows; zero for fields with a potential.
     anchor_size_ : float
         Effective number of points behind the anchor.
+    anchor_error_ : float
+        Standard error of the anchor's constant in nats: all log densities share it.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -317,17 +324,15 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.model_name_, self.history_ = name, _history(trained.get(name))
             self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
             return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
-        common = default_noise(*rows.shape)
-        fields, losses = {}, {}
-        for name, task in tasks.items():
-            if name == "gaussian":  # at the common noise, as the others are
-                field = fields[name] = fit_gaussian(kept, noise=common)
-            else:
-                field = fields[name] = trained[name].model if task else self._solve(key, name, kept, noise)
-            repeated = np.tile(held, (SELECTION_DRAWS, 1))
-            losses[name] = mean_loss(
-                key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated
-            )
+        fields = {
+            name: trained[name].model if task else self._solve(key, name, kept, noise) for name, task in tasks.items()
+        }
+        losses = {name: _minus_log_density(key, field, kept, held) for name, field in fields.items()}
+        loss = "minus log density"
+        if None in losses.values():
+            loss, common = "denoising loss", default_noise(*rows.shape)
+            fields |= {"gaussian": fit_gaussian(kept, noise=common)} if "gaussian" in fields else {}
+            losses = {name: _denoising_loss(key, field, held, common) for name, field in fields.items()}
         best = min(losses, key=losses.__getitem__)
         self.model_name_, self.history_ = best, _history(trained.get(best))
         self.candidates_ = [
@@ -335,9 +340,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ]
         if self.verbose:
             told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-            ProgressReport(self, "", self.verbose).close(
-                f"chose {best}: least held-out denoising loss at noise {common:.3g} ({told})"
-            )
+            ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
         return self._solve(key, best, rows, noise) if best in SOLVED else fields[best]
 
     def _solve(self, key, name, rows, noise):
@@ -391,7 +394,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             near = rows[:: max(1, len(rows) // 64)]
             self.path_gap_ = float(path_gap(self._smoothed(field), self.origin_, near).mean())
         if self.anchor == "auto" and self.model_name_ in ("gaussian", "diffusion") and self.smoothing is None:
-            self.anchor_ = [0.0, float(len(rows))]  # the log density is exact
+            self.anchor_ = [0.0, float(len(rows)), 0.0]  # the log density is exact
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
         rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
@@ -411,19 +414,29 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return chain.sample(key, self._smoothed(field), N_LANGEVIN, self.start_rows_).rows
 
     def _normalize(self):
-        """The anchor's constant and effective size. Importance sampling runs on first use: sampling needs neither."""
+        """The anchor's constant, effective size and error. Importance sampling waits for the first use of them."""
         if not hasattr(self, "anchor_"):
             field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
             proposal, points = from_plain(self.proposal_), self._points(field)
             self.anchor_ = [
                 float(v) for v in importance_constant(key, self._unnormalised(field), proposal, points=points)
             ]
+            if self.anchor_[2] > LARGE_ERROR:
+                warn_caller(
+                    f"The normalising constant of the log density has a standard error of {self.anchor_[2]:.2f} nats, "
+                    "which all log densities share; use model='diffusion', which needs no constant, or fewer columns."
+                )
         return self.anchor_
 
     @property
     def log_constant_(self):
         """What is added to the integral of the field to give log densities of standardised rows."""
         return self._normalize()[0]
+
+    @property
+    def anchor_error_(self):
+        """Standard error of the anchor's constant in nats; zero where log densities are exact."""
+        return self._normalize()[2]
 
     @property
     def anchor_size_(self):
@@ -555,6 +568,27 @@ def warn_of_low_acceptance(samples, sampler):
             f"{type(sampler).__name__} accepted only {samples.acceptance:.1%} of its proposals, so many rows are "
             "copies of their starts; choose a smaller step_size."
         )
+
+
+def _minus_log_density(key, field, kept, held):
+    """Mean of minus the log density of held-out rows; None if a few draws do not normalise it."""
+    if isinstance(field, DiffusionField):
+        return -float(map_rows(FlowLogDensity(field), held[:MAX_SELECTION_ROWS]).mean(dtype=np.float64))
+    values = map_rows(Method(field, "potential"), held[:MAX_SELECTION_ROWS])
+    offset = 0.0
+    if not field.normalized:
+        anchor = importance_constant(
+            key, Method(field, "potential"), importance_proposal(kept), n_draws=SELECTION_POINTS, anneal=False
+        )
+        if anchor.error > SELECTION_ERROR:
+            return None
+        offset = anchor.offset
+    return -float(values.mean(dtype=np.float64)) - offset
+
+
+def _denoising_loss(key, field, held, noise):
+    at_noise = field.at(noise) if isinstance(field, DiffusionField) else field
+    return mean_loss(key, at_noise, Denoising(noise), np.tile(held, (SELECTION_DRAWS, 1)))
 
 
 def _history(fit):
