@@ -16,6 +16,8 @@ _PUBLIC = {
     "find_boundary": "estimators.posterior",
     "posterior_score": "estimators.posterior",
     "posterior_gradient": "estimators.posterior",
+    "TwoGaussians": "inference.two_gaussians",
+    "fisher_divergence": "estimators.density",
     "advise": "evaluation.advice",
     "fetch_creditcard": "data.datasets",
     "make_gaussians": "data.datasets",

@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import numpy as np
 import pytest
 from imblearn.pipeline import make_pipeline
@@ -10,9 +11,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KernelDensity
 
 from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
+from scorefield._jax.batching import map_rows
+from scorefield._jax.pytrees import Method, pytree
 from scorefield.estimators import classifier as classifier_module
+from scorefield.estimators import density as density_module
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.joint_model import Frame
+from scorefield.fields.base import Field
+from scorefield.fields.mixtures import mixture
 
 D = 10
 QUICK = {"max_steps": 600, "random_state": 0}
@@ -42,6 +48,45 @@ def test_correlated_columns_keep_their_law(rho, model):
     noise = 0.25 * 2000 ** (-1 / (D + 4))
     blurred = ScoreDensity("gaussian", standardize=False, noise=noise, random_state=0).fit(rows)
     assert np.mean(truth.logpdf(test) - blurred.score_samples(test)) > 1
+
+
+@pytree
+class Unnormalised(Field):
+    inner: Field
+    conservative = True
+
+    def __call__(self, x):
+        return self.inner(x)
+
+    def potential(self, x):
+        return self.inner.potential(x) + 3.0
+
+
+def test_models_are_chosen_by_a_measure_that_sees_the_masses_of_modes():
+    """Fields of .9 / .1 and .5 / .5 mixtures of modes far apart differ by a known divergence, and hardly in scores."""
+    key, means, covariances = jax.random.key(0), [[-4.0, 0.0], [4.0, 0.0]], [0.3 * np.eye(2)] * 2
+    truth, wrong = (Unnormalised(mixture(masses, means, covariances)) for masses in ([0.9, 0.1], [0.5, 0.5]))
+    rows = np.asarray(truth.inner.sample(key, 2000))
+    share = np.mean(rows[1000:, 0] < 0)
+    divergence = share * np.log(0.9 / 0.5) + (1 - share) * np.log(0.1 / 0.5)
+    losses = [density_module._minus_log_density(key, field, rows[:1000], rows[1000:]) for field in (truth, wrong)]
+    assert losses[1] - losses[0] == pytest.approx(divergence, abs=4 * density_module.SELECTION_ERROR)
+    exact = -map_rows(Method(truth.inner, "potential"), rows[1000:]).mean()
+    assert losses[0] == pytest.approx(exact, abs=2 * density_module.SELECTION_ERROR)
+    blind = [density_module._denoising_loss(key, field, rows[1000:], 0.1) for field in (truth, wrong)]
+    assert abs(blind[1] - blind[0]) < 1e-3  # the control
+
+
+def test_an_uncertain_constant_is_announced(monkeypatch):
+    rows, _ = correlated(0.0, 200)
+    density = ScoreDensity("kernel", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert density.fit(rows).anchor_error_ < 0.2
+    assert ScoreDensity("gaussian").fit(rows).anchor_error_ == 0
+    monkeypatch.setattr(density_module, "LARGE_ERROR", 1e-4)
+    with pytest.warns(UserWarning, match="standard error of .* nats"):
+        density.fit(rows)
 
 
 def test_generated_rows_keep_narrow_directions():

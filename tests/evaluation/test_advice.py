@@ -19,6 +19,7 @@ from scorefield.evaluation import advice
 from scorefield.evaluation.advice import _splits, _thinned, _verdict
 from scorefield.evaluation.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
+from scorefield.evaluation.statistics import f1_gain
 
 
 @pytest.mark.parametrize(
@@ -29,8 +30,10 @@ def test_pure_noise_has_no_remedy(model, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(400, 3)), np.repeat(["no", "yes"], [340, 60])
     found = advise(X, y, model, minutes=0)
-    assert found.verdict.startswith("No difference")
-    assert found.winner == NOTHING
+    assert found.verdict.startswith("Undecided")
+    finds_some = found.table[0]["f1"] > 0
+    assert found.winner == (NOTHING if finds_some else None)
+    assert bool(found.code) == finds_some
     assert found.n_splits == 5
     assert {row["remedy"] for row in found.table} >= {NOTHING, "class weights", THRESHOLD, "SMOTE", OURS}
     rows = {row["remedy"]: row for row in found.table}
@@ -45,21 +48,11 @@ def test_separable_classes_leave_nothing_to_gain():
     assert found.winner == NOTHING
 
 
-@pytest.fixture
-def three_repetitions(monkeypatch):
-    """A clock that ticks once a repetition, so that three minutes are three of them on any machine, with all rows."""
-    ticks = itertools.count(0, 60)
-    monkeypatch.setattr(advice, "time", types.SimpleNamespace(monotonic=lambda: next(ticks)))
-    monkeypatch.setattr(advice, "_fitting_rows", lambda X, y, *rest: np.arange(len(y)))
-
-
-@pytest.mark.usefixtures("three_repetitions")
 def test_a_weak_learner_is_helped_by_something():
     """Logistic regression at one half hardly predicts the rare class: a remedy raises F1, and the advice says so."""
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(0, 1, (9000, 2)), rng.normal(1.0, 1, (600, 2))])
-    found = advise(X, np.repeat([0, 1], [9000, 600]), LogisticRegression(), minutes=3)
-    assert found.n_splits == 15
+    X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
+    found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=0)
     assert found.winner != NOTHING
     assert "raises F1" in found.verdict
     rows = {row["remedy"]: row for row in found.table}
@@ -73,33 +66,111 @@ class CoarseTree(DecisionTreeClassifier):
         return np.round(super().predict_proba(X, check_input))
 
 
-@pytest.mark.usefixtures("three_repetitions")
 def test_over_sampling_wins_where_it_should():
     """Rare rows fill a disc in a sea of common ones; leaves of fewer than 40 rows are too coarse for 30 of them."""
     rng = np.random.default_rng(0)
-    common = rng.uniform(-3, 3, (3000, 2))
+    common = rng.uniform(-3, 3, (2000, 2))
     common = common[np.linalg.norm(common, axis=1) > 1]
     angle, radius = rng.uniform(0, 2 * np.pi, 30), 0.8 * np.sqrt(rng.uniform(size=30))
     rare = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     X, y = np.concatenate([common, rare]), np.repeat([0, 1], [len(common), 30])
-    found = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=3)
+    found = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=0)
     assert found.verdict.startswith("Over-sample with")
     assert "SMOTE" in found.winner or found.winner in (OURS, NOISE)
+
+
+def calls(rng, y, recall, false_share):
+    """Calls with a given recall and share of common rows called rare."""
+    return (rng.random(len(y)) < np.where(y == 1, recall, false_share)).astype(float)
+
+
+def advice_on_calls(rng, n, rates):
+    """Winner and verdict where each remedy calls n rows, 15 in a hundred rare, with its own rates."""
+    y = (np.arange(n) < 0.15 * n).astype(int)
+    called = {name: calls(rng, y, *rate) for name, rate in rates.items()}
+    return _verdict(y, called, np.arange(n), dict.fromkeys(called, 0.1))
 
 
 def test_verdict_needs_more_than_the_best_of_many():
     """The largest of several equal remedies is above zero by chance; its widened interval is not."""
     rng = np.random.default_rng(0)
-    wrong = plain = 0
+    equal = dict.fromkeys(CODE, (0.6, 0.05))
+    wrong = np.mean([advice_on_calls(rng, 400, equal)[0] != NOTHING for _ in range(300)])
+    assert wrong < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 300)
+    y, groups, plain = (np.arange(400) < 60).astype(int), np.arange(400), 0
     for _ in range(300):
-        scores = {name: 0.5 + 0.02 * rng.normal(size=(10, 5)) for name in CODE}
-        winner, _ = _verdict(scores, np.full(10, 0.1))
-        wrong += winner != NOTHING
-        best = max(scores, key=lambda name: scores[name][:, 0].mean())
-        gaps = scores[best][:, 0] - scores[NOTHING][:, 0]
-        plain += best != NOTHING and gaps.mean() > 2.26 * gaps.std(ddof=1) / np.sqrt(10)
-    assert wrong / 300 < 0.05
-    assert plain / 300 > 0.05  # the control: uncorrected intervals of the best remedy are fooled, 1 in 40 is promised
+        first, *others = (calls(rng, y, 0.6, 0.05) for _ in CODE)
+        plain += max(f1_gain(y, other, first, groups).low for other in others) > 0
+    assert plain / 300 > 0.1  # the control: uncorrected intervals of the best remedy are fooled, 1 in 40 is promised
+
+
+def test_gain_in_f1_is_covered_by_its_interval():
+    """Two independent rules with known rates r and f; their F1 is 2 r p / (r p + f (1 - p) + p) up to order 1 / n."""
+    rng = np.random.default_rng(0)
+    y, inside, plain = (np.arange(600) < 90).astype(int), [], []
+    rates, p = ((0.7, 0.1), (0.4, 0.02)), 0.15
+    truth = np.diff([2 * r * p / (r * p + f * (1 - p) + p) for r, f in rates[::-1]])[0]
+    for _ in range(400):
+        drawn = [calls(rng, y, *rate) for rate in rates]
+        found = f1_gain(y, *drawn, np.arange(600))
+        inside.append(found.low < truth < found.high)
+        twice = f1_gain(*(np.tile(v, 2) for v in (y, *drawn)), np.arange(1200))
+        plain.append(twice.low < truth < twice.high)
+    assert abs(np.mean(inside) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+    assert np.mean(plain) < 0.9  # the control: rows that are counted twice as if they were independent
+    groups = np.tile(np.arange(600), 2)
+    assert f1_gain(*(np.tile(v, 2) for v in (y, *drawn)), groups).low == pytest.approx(found.low)
+
+
+def test_a_large_gain_on_few_rows_is_found():
+    """F1 rises from .41 to .66 at 400 rows by a threshold that calls the same rows rare, and more."""
+    rng, y, winners = np.random.default_rng(0), (np.arange(400) < 60).astype(int), []
+    for _ in range(60):
+        called = {name: calls(rng, y, 0.3, 0.02) for name in CODE}
+        called[THRESHOLD] = np.maximum(called[NOTHING], calls(rng, y, 0.65, 0.08))
+        winners.append(_verdict(y, called, np.arange(400), dict.fromkeys(called, 0.1))[0])
+    assert np.mean([winner == THRESHOLD for winner in winners]) > 0.6
+
+
+def test_a_remedy_that_finds_no_rare_row_is_never_advised():
+    rng = np.random.default_rng(0)
+    for rates in (
+        dict.fromkeys(CODE, (0.0, 0.0)),
+        dict.fromkeys(CODE, (0.5, 0.5)) | {NOTHING: (0.0, 0.0)},
+        dict.fromkeys(CODE, (0.8, 0.05)) | {NOTHING: (0.0, 0.0)},
+    ):
+        winner, verdict = advice_on_calls(rng, 200, rates)
+        assert winner is None or rates[winner] > (0, 0)
+        assert ("none is advised" in verdict) == (winner is None)
+
+
+def test_time_decides_only_how_many_repetitions_run(monkeypatch):
+    """The rows and the first repetition are the same at any speed, and one remedy is named everywhere."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (900, 2)), rng.normal(1.0, 1, (90, 2))])
+    y = np.repeat([0, 1], [900, 90])
+    keep, all_remedies = (NOTHING, WEIGHTS, "SMOTE"), advice._remedies
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    monkeypatch.setattr(advice, "MIN_ROWS", 600)
+    monkeypatch.setattr(advice, "ROWS_PER_MINUTE", 100)
+
+    def at_speed(seconds):
+        clock = types.SimpleNamespace(monotonic=itertools.count(0, seconds).__next__)
+        monkeypatch.setattr(advice, "time", clock)
+        return advise(X, y, LogisticRegression(), minutes=1, random_state=3)
+
+    one, two = at_speed(1000), at_speed(25)
+    assert (one.n_repetitions, two.n_repetitions) == (1, 2)
+    assert one.n_rows == two.n_rows == 700
+    for slow, fast in zip(one.table, two.table, strict=True):
+        assert slow["values"]["f1"] == fast["values"]["f1"][:5]
+    for found in (one, two):
+        assert found.winner in found.verdict
+        assert [line.split("  ")[0] for line in str(found).splitlines() if line.startswith("> ")] == [
+            f"> {found.winner}"
+        ]
+        assert found.code == code_for(found.winner, LogisticRegression(), np.array([0, 1]), np.array([0, 1]), 100)
+        assert f"{found.n_repetitions} repetition" in str(found)
 
 
 @pytest.mark.parametrize("winner", list(CODE))
@@ -220,16 +291,16 @@ def test_inner_folds_keep_equal_rows_together():
         assert 0 < y[held].sum() < len(held)
 
 
-def test_few_splits_are_said_not_to_tell():
+def test_undecided_is_not_called_no_difference():
     rng = np.random.default_rng(0)
-    wide = {name: 0.5 + 0.2 * rng.normal(size=(5, 5)) for name in CODE}
-    narrow = {name: 0.5 + 0.001 * rng.normal(size=(5, 5)) for name in CODE}
-    trivial = np.full(5, -1.0)
-    for scores, unsure in ((wide, True), (narrow, False)):
-        winner, verdict = _verdict(scores, trivial)
-        assert winner == NOTHING
-        assert verdict.startswith("No difference: do nothing")
-        assert ("more rows or minutes would tell" in verdict) == unsure
+    equal = dict.fromkeys(CODE, (0.6, 0.05))
+    winner, few = advice_on_calls(rng, 200, equal)
+    assert winner == NOTHING
+    assert few.startswith("Undecided: do nothing for now")
+    assert "more rows or minutes would tell" in few
+    winner, many = advice_on_calls(rng, 40_000, equal)
+    assert winner == NOTHING
+    assert many.startswith("No difference: do nothing")
 
 
 def test_large_tables_are_thinned_and_pages_written(tmp_path):

@@ -22,6 +22,7 @@ from scorefield.inference.anchors import (
     counting_anchor,
     gaussian_anchor,
     importance_anchor,
+    importance_constant,
     importance_proposal,
     log_ball_volume,
 )
@@ -157,13 +158,6 @@ def test_smoothing_is_counted_where_memory_and_work_are_bounded(key, rng, monkey
     assert max(size for _, size in blocks) <= batching.rows_per_call(64)
 
 
-def test_epanechnikov_weights_favour_the_centre(key):
-    smoothed = smooth(key, standard_gaussian(2), 2, 1.0, kernel="epanechnikov")
-    radius = np.linalg.norm(smoothed.offsets, axis=1)
-    assert smoothed.weights[np.argmin(radius)] > smoothed.weights[np.argmax(radius)]
-    assert abs(float(smoothed.weights.sum()) - 1) < 1e-5
-
-
 def test_gaussian_anchor(rng):
     """The paper's p(mean): .40 for N(., 1) in 1-D and .18 for its 2-D classes; exact for a Gaussian field."""
     rows = rng.normal(-2, 1, size=(1000, 1))
@@ -210,6 +204,45 @@ def test_importance_anchor_normalises(key, skewed_mixture):
     assert 1000 < anchor.effective_size < 16384
     proposal = importance_proposal(rows)
     assert abs(integral_2d(Method(proposal, "log_density"), 12.0) - 1) < 1e-3
+
+
+@pytree
+class TwoBalls:
+    """log of e^3 times the mixture .7 N(0, I) + .3 N(m, I), for one point."""
+
+    mean: jax.Array
+
+    def __call__(self, x):
+        logs = jnp.stack([-0.5 * x @ x + jnp.log(0.7), -0.5 * (x - self.mean) @ (x - self.mean) + jnp.log(0.3)])
+        return jax.scipy.special.logsumexp(logs) - 0.5 * x.shape[-1] * jnp.log(2 * jnp.pi) + 3.0
+
+
+def test_annealing_normalises_in_many_columns(key):
+    """A mixture in 40 columns with log Z = 3; plain importance sampling has a handful of effective draws."""
+    rng = np.random.default_rng(0)
+    mean = np.repeat([2.0, 0.0], [4, 36]).astype(np.float32)
+    rows = rng.normal(size=(500, 40)) + mean * (rng.random((500, 1)) < 0.3)
+    found = importance_anchor(key, TwoBalls(mean), rows)
+    assert found.error < 0.1
+    assert abs(found.offset + 3) < 4 * found.error
+    plain = importance_constant(key, TwoBalls(mean), importance_proposal(rows), anneal=False)
+    assert plain.effective_size < 50  # the control
+    assert plain.error > 0.1
+
+
+def test_standard_errors_of_anchors_are_those_of_repeated_draws(key):
+    """Anchors of a Gaussian from 40 tables: importance draws, counts and the Gaussian at the mean."""
+    d, n, found = 3, 300, {"importance": [], "counting": [], "gaussian": []}
+    truth = Method(standard_gaussian(d), POTENTIAL)
+    for seed in range(40):
+        rows = np.random.default_rng(seed).normal(size=(n, d))
+        found["importance"].append(importance_anchor(jax.random.key(seed), truth, rows, n_draws=2048))
+        found["counting"].append(counting_anchor(truth, rows, radius=0.8))
+        found["gaussian"].append(gaussian_anchor(truth, rows))
+    for name, own in found.items():
+        offsets, errors = np.array([(anchor.offset, anchor.error) for anchor in own]).T
+        # A standard deviation of 40 values has a relative standard error of 1 / sqrt(78).
+        assert abs(offsets.std() / errors.mean() - 1) < 4 / np.sqrt(78), name
 
 
 def test_normalised_models_integrate_to_one(key, skewed_mixture):

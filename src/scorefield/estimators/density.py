@@ -31,7 +31,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
-from scorefield.fields.diffusion import init_diffusion_field
+from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
 from scorefield.fields.networks import ACTIVATIONS
@@ -39,7 +39,7 @@ from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
-from scorefield.inference.line_integrals import N_NODES, RULES, line_integral, path_gap, smooth
+from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 from scorefield.training.losses import (
     ContrastiveDenoising,
@@ -60,7 +60,11 @@ MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 TRACE = 1e-3  # noise that leaves a density as it is
 LOW_ACCEPTANCE = 0.1
-SELECTION_DRAWS = 8  # noise draws a held-out row when models are compared
+LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
+N_LANGEVIN = 4096  # samples that the Langevin anchor counts
+MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
+SELECTION_POINTS, SELECTION_ERROR = 4096, 0.05  # draws for the normaliser of a candidate, and most nats it may be off
+SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decides
 
 
 @stored_by_public_name
@@ -70,8 +74,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     Parameters
     ----------
     model : {"auto", "gaussian", "kernel", "energy", "mlp", "diffusion"}
-        The score field. "auto" fits the candidates that the number of rows allows and keeps the one with the least
-        held-out denoising loss at a common noise level; see ``candidates_``.
+        The score field. "auto" fits the candidates that the number of rows allows and keeps the one with the greatest
+        log density of held-out rows; in many columns, where that takes too long, the least denoising loss, which cannot
+        see the masses of modes that lie apart. See ``candidates_``.
     objective : {"auto", "exact", "sliced", "denoising"}
         Score-matching loss. "auto" is denoising with a contrast against the Gaussian base for "energy", denoising
         over all levels for "diffusion", exact matching of slightly noisy rows for "mlp", and a closed form for
@@ -96,16 +101,27 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Share of rows held out to stop early and to choose a model.
     early_stopping : bool
         Keep the weights with the least held-out loss.
-    anchor : {"auto", "gaussian", "counting", "importance"}
+    anchor : {"auto", "gaussian", "counting", "langevin", "importance"}
         How log densities get their constant. "auto" is exact for "gaussian", the probability flow for "diffusion"
-        and importance sampling for the others.
+        and importance sampling for the others. The paper's are the density of a Gaussian at the mean, and the share of
+        rows ("counting") or of Langevin samples ("langevin") near the mean.
     integrator : {"gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor"}
-        Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor).
+        Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor). "monte-carlo" draws
+        nodes of its own for each row.
     smoothing : None or float
         Radius over which scores are averaged before they are integrated or sampled.
     sampler : None or sampler
         Default sampler of :meth:`sample`: exact for "gaussian", MALA for "energy" and "kernel", reverse diffusion
         for "diffusion", Langevin for "mlp".
+    n_projections : int
+        Random directions per row of objective "sliced".
+    n_nodes : None or int
+        Nodes of the line integral; None is 32, or 33 for "simpson".
+    anchor_radius : None or float
+        Radius, in standardised units, of the ball that the anchors "counting" and "langevin" count in; None takes the
+        square root of n nearest points.
+    smoothing_kernel : {"uniform", "epanechnikov"}
+        Equal weights within the radius of ``smoothing``, or weights that fall to zero towards it.
     random_state : None, int or generator
     verbose : int
         1 shows a bar with the loss and the held-out loss.
@@ -117,13 +133,16 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     model_name_ : str
         The model that was used.
     candidates_ : list of dict
-        What "auto" tried: name, held-out loss and whether it was chosen.
+        What "auto" tried: name, held-out loss (minus the mean log density, or the denoising loss) and whether it was
+        chosen.
     history_ : dict
         Loss, held-out loss and steps per chunk of training; empty for models solved in closed form.
     path_gap_ : float
         Mean difference in nats between two integration paths to the rows; zero for fields with a potential.
     anchor_size_ : float
         Effective number of points behind the anchor.
+    anchor_error_ : float
+        Standard error of the anchor's constant in nats: all log densities share it.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -153,10 +172,14 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(numbers.Real, 0, 1, closed="neither")],
         "early_stopping": ["boolean"],
-        "anchor": [StrOptions({"auto", "gaussian", "counting", "importance"})],
+        "anchor": [StrOptions({"auto", "gaussian", "counting", "langevin", "importance"})],
         "integrator": [StrOptions(set(RULES))],
         "smoothing": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "sampler": [None, HasMethods(["sample"])],
+        "n_projections": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_nodes": [None, Interval(numbers.Integral, 1, None, closed="left")],
+        "anchor_radius": [None, Interval(numbers.Real, 0, None, closed="neither")],
+        "smoothing_kernel": [StrOptions(set(KERNELS))],
         "verbose": ["verbose"],
     }
 
@@ -179,6 +202,11 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         sampler=None,
         random_state=None,
         verbose=0,
+        *,
+        n_projections=1,
+        n_nodes=None,
+        anchor_radius=None,
+        smoothing_kernel="uniform",
     ):
         self.model = model
         self.objective = objective
@@ -197,6 +225,10 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
+        self.n_projections = n_projections
+        self.n_nodes = n_nodes
+        self.anchor_radius = anchor_radius
+        self.smoothing_kernel = smoothing_kernel
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
@@ -292,17 +324,15 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self.model_name_, self.history_ = name, _history(trained.get(name))
             self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
             return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
-        common = default_noise(*rows.shape)
-        fields, losses = {}, {}
-        for name, task in tasks.items():
-            if name == "gaussian":  # at the common noise, as the others are
-                field = fields[name] = fit_gaussian(kept, noise=common)
-            else:
-                field = fields[name] = trained[name].model if task else self._solve(key, name, kept, noise)
-            repeated = np.tile(held, (SELECTION_DRAWS, 1))
-            losses[name] = mean_loss(
-                key, field.at(common) if name == "diffusion" else field, Denoising(common), repeated
-            )
+        fields = {
+            name: trained[name].model if task else self._solve(key, name, kept, noise) for name, task in tasks.items()
+        }
+        losses = {name: _minus_log_density(key, field, kept, held) for name, field in fields.items()}
+        loss = "minus log density"
+        if None in losses.values():
+            loss, common = "denoising loss", default_noise(*rows.shape)
+            fields |= {"gaussian": fit_gaussian(kept, noise=common)} if "gaussian" in fields else {}
+            losses = {name: _denoising_loss(key, field, held, common) for name, field in fields.items()}
         best = min(losses, key=losses.__getitem__)
         self.model_name_, self.history_ = best, _history(trained.get(best))
         self.candidates_ = [
@@ -310,9 +340,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ]
         if self.verbose:
             told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-            ProgressReport(self, "", self.verbose).close(
-                f"chose {best}: least held-out denoising loss at noise {common:.3g} ({told})"
-            )
+            ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
         return self._solve(key, best, rows, noise) if best in SOLVED else fields[best]
 
     def _solve(self, key, name, rows, noise):
@@ -353,7 +381,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             if not noise > 0:
                 raise ValueError("Expected noise > 0 for denoising, got 0; use objective='exact' to have none.")
             return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
-        objective = Sliced() if self.objective == "sliced" else Exact()
+        objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
         return start, NoisyRows(objective, noise) if noise else objective
 
     def _set_anchor(self, key, field, rows):
@@ -366,31 +394,49 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
             near = rows[:: max(1, len(rows) // 64)]
             self.path_gap_ = float(path_gap(self._smoothed(field), self.origin_, near).mean())
         if self.anchor == "auto" and self.model_name_ in ("gaussian", "diffusion") and self.smoothing is None:
-            self.anchor_ = [0.0, float(len(rows))]  # the log density is exact
+            self.anchor_ = [0.0, float(len(rows)), 0.0]  # the log density is exact
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
         rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
-        if self.anchor in ("gaussian", "counting"):
-            anchor = gaussian_anchor if self.anchor == "gaussian" else counting_anchor
-            self.anchor_ = [float(value) for value in anchor(self._unnormalised(field), rows)]
+        if self.anchor == "gaussian":
+            self.anchor_ = [float(value) for value in gaussian_anchor(self._unnormalised(field), rows)]
+        elif self.anchor in ("counting", "langevin"):
+            samples = self._langevin_rows(key, field) if self.anchor == "langevin" else None
+            anchor = counting_anchor(self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples)
+            self.anchor_ = [float(value) for value in anchor]
         else:
             self.proposal_ = to_plain(importance_proposal(rows))
             self.anchor_seed_ = np.asarray(jax.random.key_data(key))
 
+    def _langevin_rows(self, key, field):
+        """Ends of Langevin chains on the (smoothed) field, in standardised units."""
+        chain = Langevin(self.safe_step(0.05), 200, 0.995)
+        return chain.sample(key, self._smoothed(field), N_LANGEVIN, self.start_rows_).rows
+
     def _normalize(self):
-        """The anchor's constant and effective size. Importance sampling runs on first use: sampling needs neither."""
+        """The anchor's constant, effective size and error. Importance sampling waits for the first use of them."""
         if not hasattr(self, "anchor_"):
             field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
             proposal, points = from_plain(self.proposal_), self._points(field)
             self.anchor_ = [
                 float(v) for v in importance_constant(key, self._unnormalised(field), proposal, points=points)
             ]
+            if self.anchor_[2] > LARGE_ERROR:
+                warn_caller(
+                    f"The normalising constant of the log density has a standard error of {self.anchor_[2]:.2f} nats, "
+                    "which all log densities share; use model='diffusion', which needs no constant, or fewer columns."
+                )
         return self.anchor_
 
     @property
     def log_constant_(self):
         """What is added to the integral of the field to give log densities of standardised rows."""
         return self._normalize()[0]
+
+    @property
+    def anchor_error_(self):
+        """Standard error of the anchor's constant in nats; zero where log densities are exact."""
+        return self._normalize()[2]
 
     @property
     def anchor_size_(self):
@@ -404,7 +450,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _smoothed(self, field):
         if self.smoothing is None:
             return field
-        return smooth(jax.random.key(0), field, len(self.mean_), self.smoothing)
+        return smooth(jax.random.key(0), field, len(self.mean_), self.smoothing, kernel=self.smoothing_kernel)
 
     def _unnormalised(self, field):
         """Log density of standardised rows up to the anchor's constant, as a pytree function of one point."""
@@ -413,12 +459,12 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 FlowLogDensity(field) if self.model_name_ == "diffusion" else Method(self._smoothed(field), "potential")
             )
         return line_integral(
-            self._smoothed(field), self.origin_, rule=self.integrator, key=jax.random.key(0)
+            self._smoothed(field), self.origin_, rule=self.integrator, n_nodes=self.n_nodes, key=jax.random.key(0)
         )  # the key serves the Monte-Carlo rule only
 
     def _points(self, field):
         """Points at which the log density of one row evaluates the field."""
-        return self._smoothed(field).points * (1 if self._has_potential(field) else N_NODES)
+        return self._smoothed(field).points * (1 if self._has_potential(field) else self.n_nodes or N_NODES)
 
     def _log_density(self):
         """The log density of standardised rows as a jax function of one point."""
@@ -486,6 +532,35 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
 
 
+def fisher_divergence(density, score, X):
+    """Fisher divergence of a fitted density from a known truth, 1/2 E |grad log p(x) - score(x)|^2.
+
+    Parameters
+    ----------
+    density : fitted estimator with ``grad_log_density``
+    score : array of shape (n, d)
+        The true score at each row.
+    X : array of shape (n, d)
+        Rows of the truth.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, fisher_divergence
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> round(fisher_divergence(ScoreDensity("gaussian").fit(X), -X, X), 1)
+    0.0
+    """
+    found, truth = np.asarray(density.grad_log_density(X), np.float64), np.asarray(score, np.float64)
+    if found.shape != truth.shape:
+        raise ValueError(f"Expected the true score at each row, shape {found.shape}, got shape {truth.shape}.")
+    return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
+
+
 def warn_of_low_acceptance(samples, sampler):
     """Warn where most proposals of a Metropolis-adjusted sampler were rejected."""
     if samples.acceptance is not None and samples.acceptance < LOW_ACCEPTANCE:
@@ -493,6 +568,27 @@ def warn_of_low_acceptance(samples, sampler):
             f"{type(sampler).__name__} accepted only {samples.acceptance:.1%} of its proposals, so many rows are "
             "copies of their starts; choose a smaller step_size."
         )
+
+
+def _minus_log_density(key, field, kept, held):
+    """Mean of minus the log density of held-out rows; None if a few draws do not normalise it."""
+    if isinstance(field, DiffusionField):
+        return -float(map_rows(FlowLogDensity(field), held[:MAX_SELECTION_ROWS]).mean(dtype=np.float64))
+    values = map_rows(Method(field, "potential"), held[:MAX_SELECTION_ROWS])
+    offset = 0.0
+    if not field.normalized:
+        anchor = importance_constant(
+            key, Method(field, "potential"), importance_proposal(kept), n_draws=SELECTION_POINTS, anneal=False
+        )
+        if anchor.error > SELECTION_ERROR:
+            return None
+        offset = anchor.offset
+    return -float(values.mean(dtype=np.float64)) - offset
+
+
+def _denoising_loss(key, field, held, noise):
+    at_noise = field.at(noise) if isinstance(field, DiffusionField) else field
+    return mean_loss(key, at_noise, Denoising(noise), np.tile(held, (SELECTION_DRAWS, 1)))
 
 
 def _history(fit):

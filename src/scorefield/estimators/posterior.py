@@ -4,6 +4,7 @@ Eq:binary_density_score_func, Eq:binary_density_func and Eq:Newton_Raphson, on e
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
@@ -44,13 +45,21 @@ class _PosteriorField:
 
 @pytree
 class _LogOdds:
+    """Log ratio of the expected costs of predicting the first class and the second; without costs, the log odds."""
+
     logits: object
+    costs: object  # (classes, classes) or None
+    margin: float
     first: int = static()
     second: int = static()
 
     def __call__(self, x):
         values = self.logits(x)  # type: ignore[operator]
-        return values[self.second] - values[self.first]
+        values = values - self.margin * (jnp.arange(len(values)) > 0)
+        if self.costs is None:
+            return values[self.second] - values[self.first]
+        risks = jax.scipy.special.logsumexp(values[:, None], axis=0, b=self.costs)
+        return risks[self.first] - risks[self.second]
 
 
 def logits_function(estimator):
@@ -153,7 +162,9 @@ def posterior_gradient(estimator, X, label):
 
 
 def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
-    """Points where two classes are equally probable, by Newton's method from each start.
+    """Points where two classes are equally probable, or cost the same, by Newton's method from each start.
+
+    The ``margin`` and ``costs`` of a :class:`ScoreClassifier` move its boundary, as they move its predictions.
 
     Parameters
     ----------
@@ -162,7 +173,7 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     classes : None or pair of labels
         The two classes; the first two where left out.
     tol : float
-        Largest absolute log odds that count as zero.
+        Largest absolute log odds that count as zero; with costs, the log ratio of the expected costs.
     max_iter : int
 
     Returns
@@ -186,8 +197,17 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     pair = [_index(known, label, logits, X) for label in classes]
     # Double precision inside this call only: single precision cannot resolve 1e-6 of a log density of a hundred.
     with jax.enable_x64(True):
-        found = decisions.newton_zeros(_LogOdds(_widened(logits), *pair), X, tol=tol, max_iter=max_iter)
+        log_odds = _LogOdds(_widened(logits), *_costs_and_margin(estimator), *pair)
+        found = decisions.newton_zeros(log_odds, X, tol=tol, max_iter=max_iter)
     return Boundary(found.points.astype(X.dtype), *found[1:])
+
+
+def _costs_and_margin(estimator):
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(last, ScoreClassifier):
+        return None, 0.0
+    costs = None if last.costs is None else decisions.check_costs(last.costs, len(last.classes_))
+    return costs, float(last.margin)
 
 
 def _widened(tree):

@@ -20,7 +20,7 @@ from scorefield.data.splits import same_rows
 from scorefield.display.displays import COLOURS
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
-from scorefield.evaluation.ranks import EQUIVALENT, corrected_interval
+from scorefield.evaluation.ranks import EQUIVALENT
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
     NOISE,
@@ -30,12 +30,21 @@ from scorefield.evaluation.recipes import (
     code_for,
     ratios_for,
 )
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, smote_neighbors, weighted
+from scorefield.evaluation.remedies import (
+    INNER_FOLDS,
+    NOTHING,
+    THRESHOLD,
+    WEIGHTS,
+    TunedThreshold,
+    smote_neighbors,
+    weighted,
+)
+from scorefield.evaluation.statistics import f1_gain, f1_of
 
-N_FOLDS, INNER_FOLDS = 5, 3
+N_FOLDS = 5
 TUNING_MINUTES = 10.0  # enough time to tune the ratio by an inner cross-validation
-UNDECIDED = 0.05  # the verdict mentions a larger gain in F1 if the splits cannot rule it out
-MIN_ROWS = 500  # a table is not thinned below this
+UNDECIDED = 0.05  # a smaller gain in F1 counts as none; advice is undecided while a larger one cannot be ruled out
+MIN_ROWS, ROWS_PER_MINUTE = 2000, 4000  # larger tables are thinned: by the minutes given, not by those taken
 MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
 
@@ -54,20 +63,30 @@ class Advice:
 
     verdict: str
     table: list
-    winner: str
+    winner: str | None
     code: str
-    n_splits: int
+    n_repetitions: int
     n_rows: int
+
+    @property
+    def n_splits(self):
+        """Train-test splits behind the table."""
+        return N_FOLDS * self.n_repetitions
+
+    def _basis(self):
+        times = "repetition" if self.n_repetitions == 1 else "repetitions"
+        return f"{self.n_repetitions} {times} of {N_FOLDS} train-test splits of {self.n_rows} rows"
 
     def __str__(self):
         labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
         widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
         head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
-        lines = [f"{'':<27}{head}{'F1 less nothing':>25}"]
+        lines = [f"{'':<29}{head}{'F1 less nothing':>25}"]
         for row in self.table:
             cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
-            lines.append(f"{row['remedy']:<27}{cells}{_gain(row):>25}")
-        return "\n".join([self.verdict, *lines, f"({self.n_splits} train-test splits of {self.n_rows} rows)"])
+            mark = "> " if row["remedy"] == self.winner else "  "
+            lines.append(f"{mark + row['remedy']:<29}{cells}{_gain(row):>25}")
+        return "\n".join([self.verdict, *lines, f"(>: advised. {self._basis()})"])
 
     def plot(self, axes=None):
         """Draw F1, average precision and Brier score of every remedy, and return the figure."""
@@ -91,14 +110,19 @@ class Advice:
         from scorefield.data.files import write_whole
         from scorefield.display.html import page, picture, table, tag
 
-        cells = [[row["remedy"], *(f"{row[m]:.3f}" for m in MEASURES), _gain(row)] for row in self.table]
+        names = [row["remedy"] + " (advised)" * (row["remedy"] == self.winner) for row in self.table]
+        cells = [
+            [name, *(f"{row[m]:.3f}" for m in MEASURES), _gain(row)]
+            for name, row in zip(names, self.table, strict=True)
+        ]
         body = [
             tag("h1", "Is over-sampling worth it here?"),
             tag("p", tag("b", self.verdict)),
-            table("Means over test parts, and the gain in F1 over doing nothing with its interval.",
+            table("F1, recall and precision of all test parts together, means over them of the others, and the gain in "
+                  "F1 over doing nothing with its interval.",
                   ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
-            picture(self.plot(), "Ticks: test parts. Dots: their means. The advised remedy is orange."),
-            tag("p", f"{self.n_splits} train-test splits of {self.n_rows} rows. Code for {self.winner}:"),
+            picture(self.plot(), "Ticks: test parts. Dots: the table's numbers. The advised remedy is orange."),
+            tag("p", f"{self._basis()}. " + (f"Code for {self.winner}:" if self.winner else "No remedy is advised.")),
             tag("pre", self.code),
         ]  # fmt: skip
         write_whole(path, page("Is over-sampling worth it here?", body), replace=replace)
@@ -121,56 +145,70 @@ def _remedies(estimator, y, inner, n_rare, seed, ratios):
     return remedies
 
 
-def _measures(model, X, y, X_test, y_test):
-    model.fit(X, y)
-    found = scores(y_test, model.predict_proba(X_test)[:, 1], model.predict(X_test))
-    return [found[name] for name in MEASURES]
+@dataclasses.dataclass
+class _Outcome:
+    """How often a remedy called each row rare, over all repetitions, and its measures on each test part."""
+
+    called: np.ndarray
+    measures: list = dataclasses.field(default_factory=list)
+
+    def add(self, model, X, y, kept, held):
+        model.fit(X[kept], y[kept])
+        predicted = model.predict(X[held])
+        self.called[held] += predicted
+        found = scores(y[held], model.predict_proba(X[held])[:, 1], predicted)
+        self.measures.append([found[name] for name in MEASURES])
 
 
-def _gap(first, second, n_comparisons):
-    """Corrected interval of a difference, widened by Bonferroni's correction for the number of comparisons."""
-    return corrected_interval(first - second, 1 / (N_FOLDS - 1), confidence=1 - 0.05 / n_comparisons)
-
-
-def _verdict(scores, trivial):
-    """The remedy to use, and a sentence about it. `trivial` is the F1 of predicting the rare class for every row.
+def _verdict(y, called, groups, brier):
+    """The remedy to use, and a sentence about it, from the share of repetitions in which each row was called rare.
 
     An over-sampler is advised if its gain over the best other remedy has an interval above zero, and that remedy if its
-    gain over doing nothing has one. The best are chosen on the same splits, so the intervals are widened.
+    gain over doing nothing has one. The best are chosen on the same rows, so the intervals are widened.
     """
-    f1 = {name: values[:, 0] for name, values in scores.items()}
-    brier = {name: values[:, 4].mean() for name, values in scores.items()}
-    means = {name: values.mean() for name, values in f1.items()}
-    simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=means.__getitem__)
-    over = max((name for name in f1 if name in OVER_SAMPLERS), key=means.__getitem__)
-    best = max(f1, key=means.__getitem__)
-    n = len(f1)
-    skill = _gap(f1[best], trivial, n)
+    f1 = {name: f1_of(y, own) for name, own in called.items()}
+    simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=f1.__getitem__)
+    over = max((name for name in f1 if name in OVER_SAMPLERS), key=f1.__getitem__)
+    best, everything = max(f1, key=f1.__getitem__), np.ones(len(y))
+    usable = NOTHING if f1[NOTHING] > 0 else None
+
+    skill = f1_gain(y, called[best], everything, groups, confidence=_confidence(best, f1))
     if not skill.low > 0:
-        return NOTHING, (
-            f"No difference: no remedy reliably beats predicting the rare class for every row (F1 "
-            f"{trivial.mean():.3f}); the best, {best}, changes it by {_words(*skill)}."
+        advised = "do nothing" if usable else "none is advised, and doing nothing finds no rare row"
+        return usable, (
+            f"Undecided: {advised}. No remedy reliably beats predicting the rare class for every row (F1 "
+            f"{f1_of(y, everything):.3f}); the best, {best}, changes it by {_words(*skill)}."
         )
-    gap = _gap(f1[over], f1[simple], n)
+    gap = f1_gain(y, called[over], called[simple], groups, confidence=_confidence(over, f1))
     if gap.low > 0 and gap.mean > EQUIVALENT:
-        recall, precision = (float((scores[over][:, i] - scores[simple][:, i]).mean()) for i in (1, 2))
-        return over, (
-            f"Over-sample with {over}: it raises F1 by {_words(*gap)} over {simple} (recall {recall:+.2f}, precision "
-            f"{precision:+.2f})."
-        )
+        return over, f"Over-sample with {over}: it raises F1 by {_words(*gap)} over {simple}."
     found = f"{over}, the best over-sampler, changes F1 by {_words(*gap)} against {simple}"
-    if simple != NOTHING:
-        gain = _gap(f1[simple], f1[NOTHING], n)
-        if gain.low > 0 and gain.mean > EQUIVALENT:
-            lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
-            return simple, (
-                f"Do not over-sample: {simple} raises F1 by {_words(*gain)} over doing nothing{lower} "
-                f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
-            )
-    high, hopeful = max((_gap(f1[name], f1[NOTHING], n).high, name) for name in f1 if name != NOTHING)
-    if high > UNDECIDED:
-        found += f". The splits cannot rule out a gain of {high:.2f} ({hopeful}): more rows or minutes would tell"
-    return NOTHING, f"No difference: do nothing. No remedy reliably raises its F1 of {means[NOTHING]:.3f}; {found}."
+    gains = {name: _gain_over_nothing(y, called, groups, name) for name in called if name != NOTHING}
+    if simple != NOTHING and gains[simple].low > 0 and gains[simple].mean > EQUIVALENT:
+        lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
+        return simple, (
+            f"Do not over-sample, use {simple}: it raises F1 by {_words(*gains[simple])} over doing nothing{lower} "
+            f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
+        )
+    hopeful = max(gains, key=lambda name: gains[name].high)
+    if usable and gains[hopeful].high <= UNDECIDED:
+        told = f"No difference: do nothing. No remedy raises its F1 of {f1[NOTHING]:.3f} by more than {UNDECIDED}"
+        return NOTHING, f"{told}; {found}."
+    advised = "do nothing for now" if usable else f"use {best} for now, as doing nothing finds no rare row"
+    return usable or best, (
+        f"Undecided: {advised}. No remedy reliably raises the F1 of {f1[NOTHING]:.3f} of doing nothing, but {hopeful} "
+        f"may change it by {_words(*gains[hopeful])}: more rows or minutes would tell; {found}."
+    )
+
+
+def _confidence(name, names):
+    """Bonferroni's correction: one half of the 5 % is for the over-samplers, the other for the fewer other remedies."""
+    n_over = sum(other in OVER_SAMPLERS for other in names)
+    return 1 - 0.025 / max(n_over if name in OVER_SAMPLERS else len(names) - n_over - 1, 1)
+
+
+def _gain_over_nothing(y, called, groups, name):
+    return f1_gain(y, called[name], called[NOTHING], groups, confidence=_confidence(name, called))
 
 
 def _thinned(y, n, rng):
@@ -181,18 +219,6 @@ def _thinned(y, n, rng):
     n_rare = min(len(rare), max(round(n * len(rare) / len(y)), MIN_RARE))
     kept = [rng.permutation(rare)[:n_rare], rng.permutation(common)[: max(n - n_rare, n_rare)]]
     return np.sort(np.concatenate(kept))
-
-
-def _fitting_rows(X, y, estimator, minutes, random_state):
-    """Indices of the rows to use: all, or as many as the time allows for one round of all remedies."""
-    begin = time.monotonic()
-    rng = np.random.default_rng(random_state)
-    index = _thinned(y, 5000, rng)
-    clone(estimator).fit(X[index], y[index])
-    # Over-sampling doubles the rows and inner searches add fits: about 15 fits per fold, each twice as long.
-    seconds = 2 * 15 * N_FOLDS * (time.monotonic() - begin) * len(y) / len(index)
-    share = 60 * minutes / seconds if seconds > 0 else 1.0
-    return _thinned(y, max(int(share * len(y)), MIN_ROWS), rng)
 
 
 def _check(X, y):
@@ -226,8 +252,10 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
     ratios are tuned by an inner cross-validation of the training part. The remedies are nothing, class weights, a tuned
     threshold, random over-sampling with noise, SMOTE and score over-sampling; with ten minutes or more also score
-    over-sampling with a tuned ratio. An over-sampler is advised only if its gain in F1 over the best other remedy has
-    an interval above zero. Intervals are widened for the number of remedies.
+    over-sampling with a tuned ratio. Remedies are compared row by row of the test parts, with intervals that are
+    widened for the number of remedies. An over-sampler is advised only if its gain in F1 over the best other remedy has
+    an interval above zero. The verdict begins with "Undecided" while a gain of .05 can be neither shown nor ruled out,
+    and a remedy that finds no rare row is never advised.
 
     Parameters
     ----------
@@ -238,15 +266,18 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     estimator : None or classifier with ``predict_proba``
         The classifier to use each remedy with; None is a random forest.
     minutes : float
-        Time limit for starting another repetition. The first one is always finished; a table too large for it is
-        thinned, but not below 500 rows.
+        Time limit for starting another repetition. The first one is always finished. A table of more than 2,000 rows
+        and 4,000 for each minute is thinned.
     random_state : int
+        The same seed gives the same repetitions in the same order; time decides only how many of them are run.
 
     Returns
     -------
     Advice
-        ``verdict``, ``table`` (means, and the interval of the gain over doing nothing), ``winner``, ``code`` (ready to
-        run), ``n_splits`` and ``n_rows``. ``plot()`` draws the measures, ``write_page(path)`` writes a page.
+        ``verdict``, ``table`` (measures, and the interval of the gain over doing nothing), ``winner``, ``code`` (ready
+        to run), ``n_repetitions``, ``n_splits`` and ``n_rows``. ``winner`` is the remedy of the verdict, of the marked
+        row and of the code. It is None, and the code empty, where no remedy beats calling every row rare and doing
+        nothing finds no rare row. ``plot()`` draws the measures, ``write_page(path)`` writes a page.
 
     Examples
     --------
@@ -254,48 +285,62 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from scorefield import advise
     >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(200, 2)), np.repeat([0, 1], [170, 30])
-    >>> advice = advise(X, y, LogisticRegression(), minutes=0)
-    >>> advice.winner, advice.n_splits
-    ('nothing', 5)
+    >>> X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(1.5, 1, (30, 2))])
+    >>> advice = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
+    >>> advice.n_repetitions, advice.n_splits, len(advice.table)
+    (1, 5, 6)
     """
     X, y, labels = _check(X, y)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
-    index = _fitting_rows(X, y, estimator, minutes, random_state)
+    index = _thinned(y, MIN_ROWS + int(ROWS_PER_MINUTE * minutes), np.random.default_rng(random_state))
     X, y = X[index], y[index]
     groups, begin = same_rows(X), time.monotonic()
-    results: dict[str, list] = {}
-    trivial = []
+    outcomes: dict[str, _Outcome] = {}
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
             break  # another repetition would exceed the time
-        splits = _splits(y, groups, random_state + repetition, N_FOLDS)
-        # All parts get the same remedies: the intervals compare them split by split.
-        n_rare = min(int(y[kept].sum()) for kept, _ in splits)
-        ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
-        for kept, held in splits:
-            inner = _splits(y[kept], groups[kept], random_state + repetition, INNER_FOLDS)
-            remedies = _remedies(estimator, y[kept], inner, n_rare, random_state + repetition, ratios)
-            for name, model in remedies.items():
-                results.setdefault(name, []).append(_measures(model, X[kept], y[kept], X[held], y[held]))
-            trivial.append(2 * y[held].mean() / (1 + y[held].mean()))
-    found = {name: np.array(rows) for name, rows in results.items()}
-    winner, verdict = _verdict(found, np.array(trivial))
+        n_repetitions = repetition + 1
+        n_rare = _repeat(outcomes, X, y, groups, estimator, random_state + repetition, minutes)
+    for own in outcomes.values():
+        own.called /= n_repetitions
+    called = {name: own.called for name, own in outcomes.items()}
+    brier = {name: np.mean(own.measures, axis=0)[MEASURES.index("brier")] for name, own in outcomes.items()}
+    winner, verdict = _verdict(y, called, groups, brier)
     if len(y) < n_given:
         verdict += (
             f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
         )
         verdict += f"rows {share:.1%}.)"
-    code = code_for(winner, estimator, y, labels, n_rare)
-    return Advice(verdict, _table(found), winner, code, len(trivial), len(y))
+    code = code_for(winner, estimator, y, labels, n_rare) if winner else ""
+    return Advice(verdict, _table(y, outcomes, groups), winner, code, n_repetitions, len(y))
 
 
-def _table(scores):
-    table = []
-    for name, rows in scores.items():
-        gap = _gap(rows[:, 0], scores[NOTHING][:, 0], len(scores))
-        means = dict(zip(MEASURES, rows.mean(axis=0).tolist(), strict=True))
-        values = dict(zip(MEASURES, rows.T.tolist(), strict=True))
-        table.append({"remedy": name, **means, "gain": gap.mean, "low": gap.low, "high": gap.high, "values": values})
+def _repeat(outcomes, X, y, groups, estimator, seed, minutes):
+    """Add one repetition of all splits to the outcomes of the remedies; returns the least number of rare rows."""
+    splits = _splits(y, groups, seed, N_FOLDS)
+    # All parts get the same remedies, which are compared row by row.
+    n_rare = min(int(y[kept].sum()) for kept, _ in splits)
+    ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
+    for kept, held in splits:
+        inner = _splits(y[kept], groups[kept], seed, INNER_FOLDS)
+        for name, model in _remedies(estimator, y[kept], inner, n_rare, seed, ratios).items():
+            outcomes.setdefault(name, _Outcome(np.zeros(len(y)))).add(model, X, y, kept, held)
+    return n_rare
+
+
+def _table(y, outcomes, groups):
+    """Measures of each remedy; F1, recall and precision are those of all test parts together."""
+    table, called = [], {name: own.called for name, own in outcomes.items()}
+    for name, own in outcomes.items():
+        gap = _gain_over_nothing(y, called, groups, name)
+        values = np.array(own.measures)
+        hits = float(np.sum(y * own.called))
+        row = dict(zip(MEASURES, values.mean(axis=0).tolist(), strict=True)) | {
+            "f1": f1_of(y, own.called),
+            "recall": hits / float(y.sum()),
+            "precision": hits / max(float(own.called.sum()), 1e-12),
+        }
+        row |= {"gain": gap.mean, "low": gap.low, "high": gap.high}
+        table.append({"remedy": name, **row, "values": dict(zip(MEASURES, values.T.tolist(), strict=True))})
     return table

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
+from scorefield.evaluation.remedies import INNER_FOLDS, NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
 
 NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
 OURS_TUNED = "score over-sampling, tuned"
@@ -17,7 +17,8 @@ CODE = {
     WEIGHTS: "model = {weighted}",
     THRESHOLD: "from sklearn.metrics import f1_score, make_scorer\n"
     "from sklearn.model_selection import TunedThresholdClassifierCV\n"
-    "model = TunedThresholdClassifierCV({estimator}, scoring=make_scorer(f1_score, pos_label={rare}))",
+    "model = TunedThresholdClassifierCV({estimator}, cv={inner},\n"
+    "                                   scoring=make_scorer(f1_score, pos_label={rare}))",
     NOISE: "from imblearn.over_sampling import RandomOverSampler\n"
     + PIPELINE
     + "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
@@ -31,7 +32,7 @@ CODE = {
     + "from sklearn.model_selection import GridSearchCV\n"
     + "scorer = make_scorer(average_precision_score, response_method='predict_proba', pos_label={rare})\n"
     + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
-    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer)",
+    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer, cv={inner})",
 }
 
 
@@ -107,6 +108,7 @@ def code_for(winner, estimator, y, labels, n_rare):
         "estimator": "estimator" if source is None else source.text,
         "weighted": _weighted_expression(estimator, y),
         "ratios": ratios_for(y),
+        "inner": INNER_FOLDS,
         "rare": repr(rare),
         "neighbors": "" if neighbors == 5 else f"k_neighbors={neighbors}",
     }

@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 NOTHING, WEIGHTS, THRESHOLD = "nothing", "class weights", "tuned threshold"
+INNER_FOLDS = 3  # of the searches for thresholds and ratios
 RATIOS = (0.25, 0.5, 1.0)  # rare over common rows, for over-samplers whose ratio is tuned
 
 

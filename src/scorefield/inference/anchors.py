@@ -1,6 +1,6 @@
 """Anchors: the constants that normalise log densities.
 
-The paper's initial density p(x0) (its sections 2 and 4.2), and an importance-sampled normaliser.
+The paper's initial density p(x0) (its sections 2 and 4.2), and a normaliser by (annealed) importance sampling.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,15 @@ from scorefield._jax.pytrees import Method, leaf, pytree
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
+from scorefield.inference.annealing import annealed_log_weights
 
 LogDensity = Callable[[jax.Array], jax.Array]
 MAX_KERNELS = 256  # rows used as kernels of the importance proposal
 N_DRAWS = 16384
 MAX_POINTS = 1 << 22  # field evaluations per anchor: seconds for a network with two layers of 128 units
 MIN_DRAWS = 2048  # a relative error of about 2 % if the proposal is close
+ENOUGH = 200.0  # effective draws: an error of .07 nats
+N_ANNEALED, FIRST_LEVELS = 1024, 128  # draws, and levels that are raised fourfold until there are enough effective ones
 WIDENING = 2.0  # factor on the proposal's covariance, whose tails must not be lighter than the model's
 
 
@@ -29,21 +32,25 @@ class Anchor(NamedTuple):
     """The offset in log p(x) = unnormalised(x) + offset, and its accuracy."""
 
     offset: float
-    effective_size: float  # rows in the ball or effective draws; the relative error is about 1 / sqrt(effective_size)
+    effective_size: float  # rows in the ball, or effective draws
+    error: float  # standard error of the offset in nats
 
 
-def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: float) -> Anchor:
+def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: float, error: float) -> Anchor:
     value = float(map_rows(log_density, point[None])[0])
     if not np.isfinite(value):
         raise ValueError("Expected a finite log density at the anchor, got NaN or infinity; refit the field.")
-    return Anchor(log_p - value, size)
+    return Anchor(log_p - value, size, error)
 
 
 def gaussian_anchor(log_density: LogDensity, rows: object) -> Anchor:
     """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2, exact for Gaussian data only."""
     table = as_rows(rows)
-    log_det = np.linalg.slogdet(shrunk_covariance(table))[1]
-    return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + table.shape[1] * LOG_2PI), len(table))
+    n, d = table.shape
+    # Shrinkage would make the determinant larger; it is needed only where the sample covariance is singular.
+    log_det = np.linalg.slogdet(shrunk_covariance(table, 0.0 if n > d else "auto"))[1]
+    # The log determinant of a Gaussian's sample covariance has a standard error of sqrt(2 d / n).
+    return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + d * LOG_2PI), n, float(np.sqrt(d / (2 * n))))
 
 
 def log_ball_volume(d: int, radius: float) -> float:
@@ -74,7 +81,8 @@ def counting_anchor(
             "use a larger radius, Langevin samples or the importance anchor."
         )
     log_p = np.log(count / len(points)) - log_ball_volume(table.shape[1], radius)
-    return _at_point(log_density, centre, float(log_p), count)
+    error = float(np.sqrt(1 / count - 1 / len(points)))
+    return _at_point(log_density, centre, float(log_p), count, error)
 
 
 @pytree
@@ -125,21 +133,42 @@ def importance_anchor(
 
 
 def importance_constant(
-    key: jax.Array, log_density: LogDensity, proposal: Proposal, *, n_draws: int = N_DRAWS, points: int = 1
+    key: jax.Array,
+    log_density: LogDensity,
+    proposal: Proposal,
+    *,
+    n_draws: int = N_DRAWS,
+    points: int = 1,
+    anneal: bool = True,
 ) -> Anchor:
-    """-log Z with Z = E_q[exp(log_density) / q] over draws of a proposal q, and its effective sample size.
+    """-log Z with Z = E_q[exp(log_density) / q] over draws of a proposal q, its effective sample size and error.
 
-    `points` is the number of field evaluations per log density; if it is large, fewer draws are made.
+    Where the effective size is low, draws are annealed instead, through as many levels as the error asks for. A mode
+    that holds little of the volume that the proposal covers, as one much narrower than the others in many columns, can
+    still be missed; the error cannot see it. `points` is the number of field evaluations per log density; if it is
+    large, fewer draws are made.
     """
     n_draws = min(n_draws, max(MAX_POINTS // points, MIN_DRAWS))
     draws = proposal.sample(key, n_draws)
     log_weights = map_rows(log_density, draws, points=points) - map_rows(
         Method(proposal, "log_density"), draws, points=MAX_KERNELS
     )
-    log_weights = log_weights.astype(np.float64)
+    found = _from_weights(log_weights.astype(np.float64))
+    n_levels = FIRST_LEVELS
+    while anneal and found.effective_size < ENOUGH and n_levels * N_ANNEALED * points <= MAX_POINTS:
+        key, level_key = jax.random.split(key)
+        starts = proposal.sample(level_key, N_ANNEALED)
+        found = _from_weights(annealed_log_weights(key, log_density, proposal, starts, n_levels))
+        n_levels *= 4
+    return found
+
+
+def _from_weights(log_weights: np.ndarray) -> Anchor:
+    """The anchor from importance weights whose mean is Z."""
+    n = len(log_weights)
     if not np.isfinite(log_weights).any():
         raise ValueError("Expected a finite log density over the data, got none; refit the field.")
     log_weights = np.where(np.isfinite(log_weights), log_weights, -np.inf)
     total = float(logsumexp(log_weights))
     size = float(np.exp(2 * total - logsumexp(2 * log_weights)))
-    return Anchor(float(np.log(n_draws)) - total, size)
+    return Anchor(float(np.log(n)) - total, size, float(np.sqrt(max(1 / size - 1 / n, 0.0))))

@@ -8,20 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import leaf, pytree
+from scorefield._jax.pytrees import leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 
 N_NODES = 32  # exact to degree 63, which suffices for networks along one segment
+KERNELS = ("uniform", "epanechnikov")
 RULES = ("gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor")
 
 
 def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on [0, 1].
 
-    `monte-carlo` draws uniform nodes from `key`; `taylor` is the paper's first-order expansion on each of `n_nodes`
-    equal intervals. In the order of RULES, errors are O(n^-2n) for analytic fields, O(n^-4), O(n^-2), O(n^-1/2) and
-    O(n^-1).
+    `monte-carlo` draws one node from `key` in each of `n_nodes` equal intervals; `taylor` is the paper's first-order
+    expansion on each of them. In the order of RULES, errors are O(n^-2n) for analytic fields, O(n^-4), O(n^-2),
+    O(n^-3/2) and O(n^-1).
     """
     if rule not in RULES:
         raise ValueError(f"Expected an integration rule of {RULES}, got {rule!r}.")
@@ -39,7 +40,8 @@ def quadrature(rule: str, n_nodes: int, key: jax.Array | None = None) -> tuple[n
     if rule == "monte-carlo":
         if key is None:
             raise ValueError("Expected a key for rule 'monte-carlo', got None.")
-        return host_rng(key, Stream.MONTE_CARLO_NODES).random(n_nodes), np.full(n_nodes, 1 / n_nodes)
+        jitter = host_rng(key, Stream.MONTE_CARLO_NODES).random(n_nodes)
+        return (np.arange(n_nodes) + jitter) / n_nodes, np.full(n_nodes, 1 / n_nodes)
     if rule == "taylor":
         return np.arange(n_nodes) / n_nodes, np.full(n_nodes, 1 / n_nodes)
     weights = np.ones(n_nodes)
@@ -59,11 +61,23 @@ class LineIntegral:
     nodes: jax.Array
     weights: jax.Array
     via: jax.Array  # (k, d), k = 0 for the straight line
+    random: bool = static(default=False)  # nodes are drawn anew in their intervals for each row
+
+    def _nodes(self, x: jax.Array) -> jax.Array:
+        """The nodes for a row. Random ones follow from its bits, so that rows have independent errors."""
+        if not self.random:
+            return self.nodes
+        bits = jax.lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32)
+        odd = 2 * jnp.arange(x.shape[-1], dtype=jnp.uint32) + 1
+        key = jax.random.fold_in(jax.random.key(0), jnp.sum(bits * (odd * jnp.uint32(2654435761)), dtype=jnp.uint32))
+        shift = jax.random.uniform(key, self.nodes.shape)  # turns each node within its interval, as a uniform draw
+        n = len(self.nodes)
+        return (jnp.arange(n) + (self.nodes * n + shift) % 1) / n
 
     def __call__(self, x: jax.Array) -> jax.Array:
         corners = jnp.concatenate([self.origin[None], self.via, x[None]])
         steps = corners[1:] - corners[:-1]
-        points = corners[:-1, None] + self.nodes[:, None] * steps[:, None]  # (segments, nodes, d)
+        points = corners[:-1, None] + self._nodes(x)[:, None] * steps[:, None]  # (segments, nodes, d)
         scores = jax.vmap(jax.vmap(self.field))(points)
         return jnp.einsum("snd,sd,n->", scores, steps, self.weights)
 
@@ -83,7 +97,7 @@ def line_integral(
         raise ValueError(f"Expected origin of shape (d,), got {start.shape}.")
     corners = leaf([] if via is None else via).reshape(-1, start.shape[0])
     nodes, weights = quadrature(rule, n_nodes or (N_NODES + (rule == "simpson")), key)
-    return LineIntegral(field, start, leaf(nodes), leaf(weights), corners)
+    return LineIntegral(field, start, leaf(nodes), leaf(weights), corners, rule == "monte-carlo")
 
 
 def path_gap(field: Field, origin: object, rows: object, *, n_nodes: int = 64) -> np.ndarray:
@@ -106,16 +120,15 @@ class BentPath:
     def __call__(self, x: jax.Array) -> jax.Array:
         line, half = self.straight, (x.shape[-1] + 1) // 2
         corner = jnp.concatenate([x[:half], line.origin[half:]])
-        return LineIntegral(line.field, line.origin, line.nodes, line.weights, corner[None])(x)
+        return LineIntegral(line.field, line.origin, line.nodes, line.weights, corner[None], line.random)(x)
 
 
 @pytree
 class SmoothedField(Field):
-    """Weighted mean of a field over fixed offsets; its potential is the mean of the field's potentials."""
+    """Mean of a field over fixed offsets; its potential is the mean of the field's potentials."""
 
     field: Field
     offsets: jax.Array  # (k, d)
-    weights: jax.Array  # (k,) summing to one
 
     @property
     def conservative(self) -> bool:  # type: ignore[override]
@@ -126,10 +139,10 @@ class SmoothedField(Field):
         return len(self.offsets) * self.field.points
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return self.weights @ jax.vmap(self.field)(x + self.offsets)
+        return jnp.mean(jax.vmap(self.field)(x + self.offsets), axis=0)
 
     def potential(self, x: jax.Array) -> jax.Array:
-        return self.weights @ jax.vmap(self.field.potential)(x + self.offsets)
+        return jnp.mean(jax.vmap(self.field.potential)(x + self.offsets))
 
 
 def smooth(
@@ -137,16 +150,16 @@ def smooth(
 ) -> SmoothedField:
     """Average a field over a ball of `radius` with equal weights or Epanechnikov's 1 - (r / radius)^2.
 
-    Offsets come in opposite pairs, so that linear fields are unchanged.
+    Offsets are drawn from the kernel itself, so that importance sampling leaves them equal weights. They come in
+    opposite pairs, so that linear fields are unchanged.
     """
     if not radius > 0 or n < 2:
         raise ValueError(f"Expected radius > 0 and n >= 2, got {radius} and {n}.")
-    if kernel not in ("uniform", "epanechnikov"):
-        raise ValueError(f"Expected kernel 'uniform' or 'epanechnikov', got {kernel!r}.")
+    if kernel not in KERNELS:
+        raise ValueError(f"Expected a kernel of {KERNELS}, got {kernel!r}.")
     rng = host_rng(key, Stream.SMOOTHING_OFFSETS)
     directions = rng.normal(size=(n // 2, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    half = directions * rng.random((n // 2, 1)) ** (1 / d)  # uniform in the unit ball
-    offsets = np.concatenate([half, -half])
-    weights = np.ones(len(offsets)) if kernel == "uniform" else 1 - np.sum(offsets**2, axis=1)
-    return SmoothedField(field, leaf(radius * offsets), leaf(weights / weights.sum()))
+    # Squared radii in the unit ball, with densities proportional to v^(d/2 - 1) and v^(d/2 - 1) (1 - v).
+    half = directions * np.sqrt(rng.beta(d / 2, 1 if kernel == "uniform" else 2, (n // 2, 1)))
+    return SmoothedField(field, leaf(radius * np.concatenate([half, -half])))

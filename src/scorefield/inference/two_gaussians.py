@@ -60,6 +60,61 @@ def boundary_roots_1d(mean0: float, sd0: float, mean1: float, sd1: float, *, log
     return np.unique([q / a, c / q]) if q != 0 else np.array([0.0])
 
 
+class TwoGaussians:
+    """Two Gaussian classes with known moments, in closed form (Appendix B of the paper).
+
+    Parameters
+    ----------
+    mean0, mean1 : float or array of shape (d,)
+    cov0, cov1 : float or array of shape (d, d)
+        Covariances; variances in one dimension.
+    log_odds : float
+        log p(1) - log p(0) of the priors.
+
+    Attributes
+    ----------
+    log_constant : float
+        The constant log C of the paper's boundary equation, with the log odds added.
+
+    Examples
+    --------
+    >>> from scorefield import TwoGaussians
+    >>> classes = TwoGaussians(0.0, 1.0, 4.0, 1.0)
+    >>> classes.roots(), [round(error, 4) for error in classes.errors()]
+    (array([2.]), [0.0228, 0.0228])
+    """
+
+    def __init__(self, mean0: object, cov0: object, mean1: object, cov1: object, *, log_odds: float = 0.0) -> None:
+        (m0, s0), (m1, s1) = _pair(mean0, cov0), _pair(mean1, cov1)
+        if len(m0) != len(m1):
+            raise ValueError(f"Expected means of one length, got {len(m0)} and {len(m1)}.")
+        self._moments = (m0, s0, m1, s1)
+        self.log_odds = float(log_odds)
+        self.log_constant = log_constant(*self._moments) + self.log_odds
+
+    def decision_function(self, X: object) -> np.ndarray:
+        """log p(1 | x) - log p(0 | x) at the rows of X, shape (n,): the boundary equation."""
+        return boundary_equation(X, *self._moments) + self.log_odds
+
+    def gradient(self, X: object) -> np.ndarray:
+        """Gradient of the decision function at the rows of X, shape (n, d)."""
+        return boundary_derivative(X, *self._moments)
+
+    def roots(self) -> np.ndarray:
+        """Points of the boundary in one dimension, in ascending order: none, one or two."""
+        m0, s0, m1, s1 = self._moments
+        if len(m0) > 1:
+            raise ValueError(
+                f"Expected one dimension, got {len(m0)}; find_boundary(decision_function, X) has no limit."
+            )
+        sds = float(np.sqrt(s0[0, 0])), float(np.sqrt(s1[0, 0]))
+        return boundary_roots_1d(float(m0[0]), sds[0], float(m1[0]), sds[1], log_odds=self.log_odds)
+
+    def errors(self) -> tuple[float, float]:
+        """P(decide 1 | class 0) and P(decide 0 | class 1) of the Bayes rule."""
+        return misclassification_probability(*self._moments, log_odds=self.log_odds)
+
+
 def _below_zero(eigenvalues: np.ndarray, linear: np.ndarray, constant: float) -> float:
     """P(sum_j eigenvalues_j z_j^2 + linear_j z_j + constant < 0) for standard normal z, by Gil-Pelaez inversion.
 
@@ -67,9 +122,11 @@ def _below_zero(eigenvalues: np.ndarray, linear: np.ndarray, constant: float) ->
     Rotating the path of t by 30 degrees, to the side where exp(i t c) decays, makes the integrand decay exponentially;
     the arc around the pole at zero contributes its angle.
     """
-    curved = eigenvalues != 0
+    curved, slope = eigenvalues != 0, np.linalg.norm(linear)
+    if not curved.any() and slope == 0:
+        return 0.5 * (1.0 - float(np.sign(constant)))  # a constant; zero is a tie, which chance decides
     if not curved.any():
-        return float(norm.cdf(-constant / np.linalg.norm(linear)))
+        return float(norm.cdf(-constant / slope))
     apex = constant - np.sum(linear[curved] ** 2 / (4 * eigenvalues[curved]))
     angle = np.copysign(np.pi / 6, apex)
     turn = np.exp(1j * angle)
@@ -90,7 +147,8 @@ def misclassification_probability(
     """P(decide 1 | class 0) and P(decide 0 | class 1) of the Bayes rule, for any dimension and unequal covariances.
 
     Under either class the boundary equation is a quadratic form of Gaussian variables, whose distribution is given by
-    one integral. For equal covariances and `log_odds` 0 both are Phi(-D / 2) with the Mahalanobis distance D.
+    one integral. For equal covariances and `log_odds` 0 both are Phi(-D / 2) with the Mahalanobis distance D, which is
+    one half for identical classes.
     """
     (m0, s0), (m1, s1) = _pair(mean0, cov0), _pair(mean1, cov1)
     errors = []
