@@ -21,6 +21,7 @@ _PUBLIC = {
     "make_gaussians": "data.datasets",
     "make_imbalanced_10d": "data.datasets",
     "compare_tables": "evaluation.quality",
+    "describe_columns": "data.description",
     "ScoreFieldDisplay": "display.displays",
     "DensityDisplay": "display.displays",
     "BoundaryDisplay": "display.displays",

@@ -63,6 +63,20 @@ def _options(
 
 @app.command()
 @reads_table
+def columns(data: Data, reading: Reading):
+    """Tell what each column of a table is taken for, and what is done with it; --as corrects it.
+
+    Example: [b]scorefield columns data.csv --as zip=category[/b]
+    """
+    table = tables.read_table(data, reading)
+
+    from scorefield.data.description import describe_columns
+
+    typer.echo(describe_columns(table.frame, columns=reading.columns))
+
+
+@app.command()
+@reads_table
 def resample(
     data: Data,
     target: Target,

@@ -98,11 +98,18 @@ def words(given):
 
 def columns_as(given):
     """Names to kinds, from texts such as zip=category."""
+    if not given:
+        return {}
+    from scorefield.data.kinds import KINDS as COLUMN_KINDS
+
     found = {}
     for pair in words(given):
-        name, equals, kind = pair.rpartition("=")
-        if not (name and equals and kind):
+        name, _, kind = pair.rpartition("=")
+        if not name:
             raise typer.BadParameter(f"expected column=kind, such as zip=category, got {pair!r}.", param_hint="--as")
+        if kind not in COLUMN_KINDS:
+            said = f"expected a kind of column in {pair!r}, got {kind!r}; the kinds are {', '.join(COLUMN_KINDS)}."
+            raise typer.BadParameter(said, param_hint="--as")
         found[name] = kind
     return found
 

@@ -1,0 +1,157 @@
+"""Tables of numpy, pandas, polars and pyarrow: read column by column as `Cells`, and written in the same dtypes."""
+
+from collections import Counter
+
+import narwhals as nw
+import numpy as np
+
+from scorefield.data import arrow, frames
+from scorefield.data.cells import cast, in_stored_form, read_numpy, to_objects
+
+KNOWN_CONTAINERS = "a numpy array, a pandas or polars DataFrame or a pyarrow table"
+
+
+class Table:
+    """A table of any supported container, read column by column.
+
+    Attributes
+    ----------
+    names : list
+        Column names; positions for an array.
+    container : dict
+        Plain description of the container.
+    """
+
+    def __init__(self, native):
+        self.native, self.container = _container(native)
+        self.n_rows = len(self.native)
+        if self.container["type"] == "numpy":
+            self.names = list(range(self.native.shape[1]))
+        else:
+            self.names = _checked_names(list(_names_of(self.native)))
+
+    @property
+    def is_plain(self):
+        """True for a numpy array of numbers or flags."""
+        return self.container["type"] == "numpy" and np.dtype(self.container["dtype"]).kind in "biuf"
+
+    def cells(self, name):
+        """The cells of a column."""
+        if self.container["type"] == "numpy":
+            return read_numpy(self.native[:, name])
+        if self.container["type"] == "pandas":
+            return frames.read_pandas(self.native.iloc[:, self.names.index(name)])
+        if self.container["type"] == "polars":
+            return frames.read_polars(self.native.get_column(name))
+        return arrow.read_arrow(self.native.column(name))
+
+
+def _container(native):
+    """The table, and what kind of container it is."""
+    if isinstance(native, list | tuple):
+        native = _array_of_lists(native)
+    if isinstance(native, np.ndarray):
+        if native.ndim != 2:
+            raise ValueError(
+                f"Expected a table of two dimensions, got an array of shape {native.shape}; reshape it "
+                "(reshape(-1, 1) for one column)."
+            )
+        return native, {"type": "numpy", "dtype": str(native.dtype)}
+    try:
+        kind = nw.from_native(native, eager_only=True).implementation
+    except (TypeError, nw.exceptions.DuplicateError) as error:
+        if isinstance(error, nw.exceptions.DuplicateError):
+            _checked_names(list(_names_of(native)))
+        remedy = "call .collect() first" if hasattr(native, "collect") else "convert it"
+        remedy = "call .toarray() first" if hasattr(native, "toarray") else remedy
+        raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; {remedy}.") from error
+    if kind.is_pandas():
+        name = native.columns.name
+        return native, {"type": "pandas", "columns_name": name if isinstance(name, str) else None}
+    if kind.is_polars():
+        return native, {"type": "polars"}
+    if kind.is_pyarrow():
+        return native, {"type": "pyarrow"}
+    raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; convert it to one of these.")
+
+
+def _array_of_lists(rows):
+    """Lists of rows as an array of numbers, or of objects where a cell is not a number."""
+    try:
+        array = np.array(rows)
+    except ValueError as error:
+        raise ValueError("Expected rows of equal length, got lists of different lengths; fill them.") from error
+    return array if array.dtype.kind in "biuf" else np.array(rows, dtype=object)
+
+
+def _names_of(native):
+    return native.column_names if hasattr(native, "column_names") else native.columns
+
+
+def _checked_names(names):
+    """Names as Python values; text or whole numbers that differ from each other."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in names]
+    odd = [name for name in names if not isinstance(name, str | int)]
+    if odd:
+        raise ValueError(
+            f"Expected text or whole numbers as column names, got {', '.join(map(repr, odd))}; rename the columns."
+        )
+    twice = [repr(name) for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"Expected column names that differ, got {', '.join(twice)} more than once; rename them.")
+    return names
+
+
+def write_table(container, names, columns):
+    """A table of a container.
+
+    Parameters
+    ----------
+    container : dict
+        As in `Table.container`.
+    names : list
+        Column names.
+    columns : list of Cells
+        Values, known cells and storage of each column.
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    kind = container["type"]
+    columns = [in_stored_form(cells) for cells in columns]
+    if kind == "numpy":
+        return _write_numpy(np.dtype(container["dtype"]), columns)
+    if kind == "pandas":
+        import pandas as pd
+
+        data = {i: frames.write_pandas(cells) for i, cells in enumerate(columns)}
+        table = pd.DataFrame(data, index=pd.RangeIndex(len(columns[0].values) if columns else 0))
+        table.columns = pd.Index(names, name=container["columns_name"])
+        return table
+    if kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame([frames.write_polars(name, cells) for name, cells in zip(names, columns, strict=True)])
+    import pyarrow as pa
+
+    return pa.table([arrow.write_arrow(cells) for cells in columns], names=names)
+
+
+def _write_numpy(dtype, columns):
+    """An array of a dtype; whole numbers with gaps become float64, as numpy has no missing whole numbers."""
+    n_rows = len(columns[0].values) if columns else 0
+    complete = all(cells.known.all() for cells in columns)
+    if dtype.kind in "OUT":
+        array = np.full((n_rows, len(columns)), None, dtype=object)
+        for i, cells in enumerate(columns):
+            array[:, i] = to_objects(cells.values, cells.known, cells.storage)
+        return array if dtype.kind == "O" else array.astype(dtype)
+    if dtype.kind in "biu" and not complete:
+        dtype = np.dtype(np.float64)
+    array = np.zeros((n_rows, len(columns)), dtype=dtype)
+    for i, cells in enumerate(columns):
+        array[:, i] = cast(cells, dtype)
+        if not cells.known.all():
+            array[~cells.known, i] = np.nan if dtype.kind == "f" else "NaT"
+    return array

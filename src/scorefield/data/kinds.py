@@ -1,0 +1,312 @@
+"""Kinds of columns: what each column of a table is taken for, from its cells and its name, or as the user says."""
+
+import dataclasses
+import re
+from collections import Counter
+
+import numpy as np
+
+from scorefield.data.cells import NUMERIC, is_uuid, level_keys, positions
+from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
+
+KINDS = (
+    "number",
+    "whole number",
+    "spiked number",
+    "ordered",
+    "flag",
+    "category",
+    "date",
+    "duration",
+    "identifier",
+    "text",
+    "constant",
+)
+NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
+SET_ASIDE = ("identifier", "text")
+MANY = 20  # distinct values above which whole numbers are numbers, and texts may be identifiers
+FEW_ROWS = 20  # below it, distinct values do not make an identifier
+ROWS_PER_LEVEL = 5  # rows that a level of numbers needs on average to be a level: the usual floor of a chi-squared cell
+SPIKE_SHARE = 0.1
+MAX_SPIKES = 3
+MOSTLY_DISTINCT = 0.5  # share of the known cells
+DENSE = 1.5  # range over number of rows below which distinct whole numbers are row numbers
+LONG_TEXT = 40  # characters on average
+SEVERAL_WORDS = 3  # words on average
+ID_WORDS = {"id", "ids", "uuid", "guid", "key", "identifier"}
+ID_LAST_WORDS = {"number", "no", "nr", "num", "index"}  # "order number" is one, "number of rooms" is not
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+UUID = re.compile(r"\{?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?")
+EXACT = 2**53  # whole numbers up to here are exact in float64
+
+
+def classify(table, columns=None):
+    """Name, kind and cells of each column; all problems of the table in one ValueError.
+
+    Parameters
+    ----------
+    table : Table
+        A table as in `scorefield.data.containers`.
+    columns : dict or None
+        Kinds by name or position, in place of the inferred ones.
+
+    Returns
+    -------
+    classified : list of (name, kind, Cells)
+        Text that holds dates or numbers is read, so that its cells have the form of its kind.
+    """
+    wanted = wanted_kinds(table.names, columns)
+    classified, problems = [], []
+    for name in table.names:
+        cells = table.cells(name)
+        if name in wanted:
+            kind, (cells, problem) = wanted[name], _honour(wanted[name], cells)
+        else:
+            kind, cells, problem = _infer(name, cells, table.is_plain)
+        if problem is None and kind not in SET_ASIDE:
+            problem = infinity_in(cells)
+        if problem is not None:
+            problems.append(f"column {name!r}: {problem}")
+        classified.append((name, kind, cells))
+    refuse(problems)
+    return classified
+
+
+def refuse(problems):
+    """Raise one ValueError for all problems of a table."""
+    if len(problems) == 1:
+        raise ValueError(f"Expected a table without problems, got one in {problems[0]}")
+    if problems:
+        raise ValueError(f"Expected a table without problems, got {len(problems)}:\n  " + "\n  ".join(problems))
+
+
+def infinity_in(cells):
+    """The problem of infinite numbers, None without any."""
+    if cells.form != "number" or np.isfinite(cells.values[cells.known]).all():
+        return None
+    return "expected finite numbers, got infinity; replace it by a gap or a number."
+
+
+def wanted_kinds(names, columns):
+    """Kinds by name; unknown names and kinds are refused."""
+    wanted, unknown = {}, []
+    for key, kind in (columns or {}).items():
+        if key not in names and isinstance(key, int) and -len(names) <= key < len(names):
+            key = names[key]
+        if key not in names:
+            unknown.append(key)
+        wanted[key] = kind
+    if unknown:
+        raise ValueError(
+            f"Expected names of columns in `columns`, got {_listed(unknown)}; the table has {_listed(names)}."
+        )
+    odd = [kind for kind in wanted.values() if kind not in KINDS]
+    if odd:
+        raise ValueError(f"Expected kinds of columns, got {_listed(odd)}; the kinds are {_listed(KINDS)}.")
+    return wanted
+
+
+def _listed(values, most=20):
+    texts = [repr(value) for value in values]
+    return ", ".join(texts[:most]) + (", ..." if len(texts) > most else "")
+
+
+def tally(cells):
+    """Distinct known values in order (that of a categorical dtype, else sorted), and how often each occurs."""
+    present = cells.values[cells.known]
+    if present.dtype != object:
+        levels, counts = np.unique(present, return_counts=True)
+    else:
+        counted = Counter(level_keys(present))
+        by_key = dict(zip(level_keys(present), present, strict=True))
+        keys = sorted(counted, key=lambda key: (isinstance(by_key[key], str), str(type(key) is tuple), by_key[key]))
+        levels = np.array([*(by_key[key] for key in keys), None], dtype=object)[:-1]
+        counts = np.array([counted[key] for key in keys], dtype=np.int64)
+    if cells.order is not None and len(cells.order):
+        first = np.argsort(positions(levels, np.ones(len(levels), dtype=bool), cells.order), kind="stable")
+        levels, counts = levels[first], counts[first]
+    return levels, counts
+
+
+def _infer(name, cells, plain):
+    """Kind, cells and problem of a column that the user says nothing about."""
+    if not cells.known.any():
+        return "constant", cells, None
+    if plain:
+        return "number", cells, None
+    if cells.form == "unknown":
+        if is_uuid(cells.values[cells.known]):
+            return "identifier", cells, None
+        return "", cells, _unknown_cells(cells)
+    levels, counts = tally(cells)
+    if len(levels) == 1:
+        return "constant", cells, None
+    if cells.form == "object":
+        return *_infer_text(name, cells, levels, counts), None
+    if cells.order is not None or cells.form == "flag":
+        return _level_kind(cells, levels), cells, None
+    if cells.form in ("time", "duration"):
+        return ("date" if cells.form == "time" else "duration"), cells, None
+    return _number_kind(name, cells, levels, counts), cells, None
+
+
+def _unknown_cells(cells):
+    held = type(cells.values[cells.known][0]).__name__ if cells.values.dtype == object else cells.storage["dtype"]
+    return (
+        f"expected numbers, text, flags, dates or durations, got {held}; convert it, or set it aside with the kind "
+        "'identifier'."
+    )
+
+
+def _level_kind(cells, levels):
+    return "flag" if len(levels) == 2 else "ordered" if cells.ordered else "category"
+
+
+def _infer_text(name, cells, levels, counts):
+    """Kind and cells of text; dates and numbers in it are read."""
+    n, texts = int(counts.sum()), [level for level in levels if isinstance(level, str)]
+    if cells.ordered:
+        return _level_kind(cells, levels), cells
+    if len(texts) == len(levels) and cells.order is None:
+        dates = _as_dates(cells, levels)
+        if dates is not None:
+            return "date", dates
+        if all(map(UUID.fullmatch, texts)):
+            return "identifier", cells
+        style = number_style(texts) if len(levels) > MANY and any("." in text for text in texts) else None
+        if style is not None:
+            numbers = _as_numbers(cells, levels, style)
+            return _number_kind(name, numbers, *tally(numbers)), numbers
+    if _is_mostly_distinct(name, levels, n):
+        words = sum(len(str(level).split()) for level in levels) / len(levels)
+        length = sum(len(str(level)) for level in levels) / len(levels)
+        return ("text" if length > LONG_TEXT or words >= SEVERAL_WORDS else "identifier"), cells
+    return _level_kind(cells, levels), cells
+
+
+def _is_mostly_distinct(name, levels, n):
+    if len(levels) == n and (looks_like_id(name) or n >= FEW_ROWS):
+        return True
+    return len(levels) > MANY and len(levels) > MOSTLY_DISTINCT * n
+
+
+def _as_dates(cells, levels):
+    """Cells of ISO text as times, None if not all of them are dates of one style."""
+    style = date_style(levels[0])
+    ticks = None if style is None else read_dates(levels.tolist(), style)
+    return None if ticks is None else _from_levels(cells, levels, ticks, "time", TICK[style["unit"]], style)
+
+
+def _as_numbers(cells, levels, style):
+    """Cells of text as numbers, None if one cannot be read."""
+    numbers = read_numbers(levels)
+    return None if numbers is None else _from_levels(cells, levels, numbers, "number", "", style)
+
+
+def _from_levels(cells, levels, values, form, unit, style):
+    filled = values[np.maximum(positions(cells.values, cells.known, levels), 0)]
+    return dataclasses.replace(cells, form=form, values=filled, unit=unit, text=style, order=None)
+
+
+def _number_kind(name, cells, levels, counts):
+    """Kind of a column of numbers with at least two values."""
+    n, whole = int(counts.sum()), is_whole(levels)
+    if len(levels) == 2 and (n >= 2 * ROWS_PER_LEVEL or set(levels.tolist()) == {0, 1}):
+        return "flag"
+    if len(levels) <= MANY and n >= ROWS_PER_LEVEL * len(levels):
+        return "ordered"
+    if whole and len(levels) == n and (looks_like_id(name) or _are_row_numbers(levels)):
+        return "identifier"
+    if spikes_of(levels, counts):
+        return "spiked number"
+    return "whole number" if whole else "number"
+
+
+def is_whole(levels):
+    """True if all numbers are whole and exact."""
+    if levels.dtype.kind != "f":
+        return True
+    return bool((np.rint(levels) == levels).all() and np.abs(levels).max() <= EXACT)
+
+
+def _are_row_numbers(levels):
+    return len(levels) >= FEW_ROWS and int(levels[-1]) - int(levels[0]) < DENSE * len(levels)
+
+
+def looks_like_id(name):
+    """True for names with a word such as id or key: user_id, customerID, order number."""
+    words = [word.lower() for word in WORD.findall(str(name))]
+    return bool(ID_WORDS & set(words)) or (bool(words) and words[-1] in ID_LAST_WORDS)
+
+
+def spikes_of(levels, counts):
+    """Values that hold a good share of the rows while the others are many; the commonest first."""
+    common = counts >= np.maximum(SPIKE_SHARE * counts.sum(), ROWS_PER_LEVEL)
+    if not common.any() or (~common).sum() <= MANY:
+        return []
+    return _commonest(levels, counts, common)
+
+
+def _commonest(levels, counts, among):
+    first = np.argsort(-counts, kind="stable")
+    return levels[first][among[first]][:MAX_SPIKES].tolist()
+
+
+def wanted_spikes(levels, counts):
+    """Spikes of a column that the user calls a spiked number: those of the rule, else the commonest values."""
+    common = counts >= max(SPIKE_SHARE * counts.sum(), 2)
+    return spikes_of(levels, counts) or _commonest(levels, counts, common)
+
+
+def _honour(kind, cells):
+    """Cells in the form that a kind needs, and the problem if they cannot have it."""
+    if kind in SET_ASIDE or not cells.known.any():
+        return cells, None
+    if cells.form == "unknown":
+        return cells, _unknown_cells(cells)
+    levels, _ = tally(cells)
+    if kind in NUMBER_KINDS and cells.order is not None:
+        return (
+            cells,
+            f"expected a dtype without categories for the kind {kind!r}, got one with them; convert the column.",
+        )
+    if kind in ("number", "whole number", "spiked number"):
+        return _honour_number(kind, cells, levels)
+    if kind == "date":
+        dates = cells if cells.form == "time" else None
+        if cells.form == "object" and all(isinstance(level, str) for level in levels):
+            dates = _as_dates(cells, levels)
+        return (
+            (cells, _cannot("dates or ISO text of one style", levels, "category")) if dates is None else (dates, None)
+        )
+    if kind == "duration" and cells.form != "duration":
+        return cells, _cannot("durations", levels, "number")
+    if kind == "ordered" and cells.form == "object" and cells.order is None:
+        return cells, _cannot("numbers or a dtype with ordered categories", levels, "category")
+    most = {"flag": 2, "constant": 1}.get(kind)
+    if most is not None and len(levels) > most:
+        return (
+            cells,
+            f"expected at most {most} distinct values for the kind {kind!r}, got {len(levels)}; use 'category'.",
+        )
+    return cells, None
+
+
+def _cannot(expected, levels, other):
+    return f"expected {expected}, got {levels[0]!r}; correct the cells or use the kind {other!r}."
+
+
+def _honour_number(kind, cells, levels):
+    if cells.form == "object" and all(isinstance(level, str) for level in levels):
+        style = number_style(levels.tolist()) or {"type": "number", "decimals": None}
+        numbers = _as_numbers(cells, levels, style)
+        if numbers is None:
+            odd = next(level for level in levels if read_numbers([level]) is None)
+            return cells, _cannot("numbers", [odd], "category")
+        cells, levels = numbers, tally(numbers)[0]
+    if cells.form not in NUMERIC:
+        return cells, _cannot("numbers", levels, "date" if cells.form == "time" else "category")
+    if kind == "whole number" and not is_whole(levels):
+        fraction = levels[np.rint(levels) != levels]
+        return cells, _cannot("whole numbers", fraction if len(fraction) else levels, "number")
+    return cells, None

@@ -1,0 +1,82 @@
+"""Dates and numbers that are written as text: recognised, read, and written again in the same style."""
+
+import re
+
+import numpy as np
+
+from scorefield.data.cells import clip_to_day, clip_to_years
+
+ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?::\d\d(?:\.(\d+))?)?(Z|[+-]\d\d:?\d\d)?)?")
+CLOCK = re.compile(r"\d\d:\d\d(?::\d\d(?:\.(\d+))?)?")
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+UNIT_BY_LENGTH = {10: "D", 16: "m", 19: "s", 23: "ms", 26: "us", 29: "ns"}
+TICK = {"D": "D", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}  # the unit in which cells hold the times
+
+
+def date_style(text):
+    """The style of an ISO date, moment or time of day such as 2024-05-01 08:30; None for other text."""
+    prefix, match = "", ISO.fullmatch(text)
+    if match is None:
+        prefix, match = "1970-01-01T", CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    suffix = (match.group(3) or "") if not prefix else ""
+    unit = UNIT_BY_LENGTH.get(len(prefix) + len(text) - len(suffix))
+    if unit is None:
+        return None
+    return {"type": "date", "unit": unit, "mark": match.group(1) if not prefix else None, "clock": bool(prefix)} | {
+        "suffix": suffix
+    }
+
+
+def read_dates(texts, style):
+    """Ticks of the unit `TICK[style["unit"]]`, or None if a text has another style or is not a date."""
+    end = -len(style["suffix"]) or None
+    if not all(text.endswith(style["suffix"]) for text in texts):
+        return None
+    prefix = "1970-01-01T" if style["clock"] else ""
+    try:
+        moments = np.array([prefix + text[:end] for text in texts], dtype=f"datetime64[{style['unit']}]")
+    except ValueError:
+        return None
+    ticks = moments.astype(f"datetime64[{TICK[style['unit']]}]").view(np.int64)
+    return ticks if write_dates(ticks, style) == list(texts) else None
+
+
+def write_dates(ticks, style):
+    """ISO text of a style, of ticks as `read_dates` gives them."""
+    unit = TICK[style["unit"]]
+    ticks = clip_to_day(ticks, unit) if style["clock"] else clip_to_years(ticks, unit)
+    texts = np.datetime_as_string(ticks.view(f"datetime64[{unit}]"), unit=style["unit"]).tolist()
+    if style["clock"]:
+        return [text[len("1970-01-01T") :] for text in texts]
+    mark = style["mark"] or "T"
+    return [text.replace("T", mark) + style["suffix"] for text in texts]
+
+
+def number_style(texts):
+    """The style of text that holds plain numbers alone, such as 12 and 12.5; None for other text."""
+    if not all(map(NUMBER.fullmatch, texts)):
+        return None
+    numbers = np.array(texts, dtype=np.float64)
+    lengths = {len(text.partition(".")[2]) for text in texts}
+    for decimals in [None] + ([max(lengths)] if len(lengths) == 1 else []):
+        style = {"type": "number", "decimals": decimals}
+        if write_numbers(numbers, style) == list(texts):
+            return style
+    return None
+
+
+def read_numbers(texts):
+    """Numbers of text, or None if one cannot be read."""
+    try:
+        return np.array([float(text) for text in texts], dtype=np.float64)
+    except ValueError:
+        return None
+
+
+def write_numbers(numbers, style):
+    """Text of a style: a fixed number of decimals, or as few as a number needs."""
+    if style["decimals"] is not None:
+        return [f"{number:.{style['decimals']}f}" for number in numbers.tolist()]
+    return [repr(int(number)) if number.is_integer() else repr(number) for number in numbers.tolist()]
