@@ -1,7 +1,9 @@
 """The command line, end to end on real files: what works, what is refused in one line, what a kill leaves behind."""
 
 import gzip
+import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -66,6 +68,21 @@ def test_resample_balances_and_keeps_the_columns(tmp_path, frame, monkeypatch, c
     )
 
 
+def test_the_rows_of_a_table_stay_as_they_are_written(tmp_path, frame, monkeypatch, capsys):
+    """Blanks, zeros, long decimals, gaps of the target's own, line ends and the order of columns."""
+    text = frame.drop(columns="country").assign(
+        amount=[f" {value:.8f}0" for value in frame["amount"]], zip=["00501", "10001"] * 90, fraud=frame["fraud"] + " "
+    )
+    text.to_csv(tmp_path / "a.csv", index=False, lineterminator="\r\n")
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    before, after = ((tmp_path / name).read_bytes() for name in ("a.csv", "b.csv"))
+    assert after.startswith(before)
+    generated = pd.read_csv(tmp_path / "b.csv", dtype=str)[180:]
+    assert set(generated["zip"]) == {"00501", "10001"}
+    assert generated["hour"].str.fullmatch(r"\d+").all()
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_other_separators_and_a_mark_at_the_start(tmp_path, frame, monkeypatch, capsys, separator):
     frame.to_csv(tmp_path / "a.csv", index=False, sep=separator, encoding="utf-8-sig")
@@ -128,6 +145,22 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     assert np.mean(found["predicted_fraud"] == numbers["fraud"]) > 0.9
 
 
+def test_predict_carries_columns_over_as_they_are_written(fitted, tmp_path, monkeypatch, capsys):
+    folder, numbers = fitted
+    new = numbers[:3].assign(id=["007", " 8", ""], hour=[" 1", "02", "3 "])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    options = ("--keep", "id,hour", "-o", tmp_path / "s.csv")
+    assert run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", *options)[0] == 0
+    found = pd.read_csv(tmp_path / "s.csv", dtype=str, keep_default_na=False)
+    assert list(found)[:3] == ["id", "hour", "predicted_fraud"]
+    assert found[["id", "hour"]].to_numpy().tolist() == new[["id", "hour"]].to_numpy().tolist()
+    options = ("--keep", "all", "-o", tmp_path / "s.parquet")
+    assert run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", *options)[0] == 0
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(found)[:6] == [*new, "predicted_fraud"]
+    assert found["hour"].tolist() == [1, 2, 3]
+
+
 def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
     folder, _ = fitted
     options = ("--label", "yes", "-n", "40", "-o", tmp_path / "r.csv")
@@ -170,6 +203,74 @@ def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
     assert "100.0% of the generated rows are copies" in says["copy"]
     assert "lie suspiciously close" in says["copy"]
     assert "<img" in (tmp_path / "bad.html").read_text()
+
+
+def test_quality_of_a_marked_table(tmp_path, frame, monkeypatch, capsys):
+    """The rows of the class that was enlarged are compared; with the others a forest tells them by the label alone."""
+    marked = pd.concat([frame, frame[150:].sample(60, replace=True, random_state=0)], ignore_index=True)
+    marked["is_synthetic"] = marked.index >= 180
+    marked.to_csv(tmp_path / "m.csv", index=False)
+    code, out, _ = run(monkeypatch, capsys, "quality", tmp_path / "m.csv", "--target", "fraud")
+    assert code == 0
+    assert "100.0% of the generated rows are copies" in out
+    assert "is_synthetic" not in out
+    assert "fraud    category  0.000" in out
+    assert "fraud    category  0.833" in run(monkeypatch, capsys, "quality", tmp_path / "m.csv")[1]
+
+
+def test_columns_are_described(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{i:05d},{i % 3},{i / 7}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text("zip,level,x\n" + rows)
+    code, out, err = run(monkeypatch, capsys, "columns", tmp_path / "a.csv", "--as", "level=category", "--drop", "x")
+    assert (code, err) == (0, "")
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["zip", "identifier"], ["level", "category"]]
+
+
+def test_the_report_of_a_table_ends_in_a_command_that_works(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{'12O' if i == 7 else i},{'inf' if i == 8 else i % 5},{i % 4 // 3}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text("a,b,fraud\n" + rows)
+    given = ("columns", tmp_path / "a.csv")
+    code, _, err = run(monkeypatch, capsys, *given)
+    first, *problems, last = err.splitlines()
+    assert (code, first[:6], len(problems)) == (1, "error:", 2)
+    assert all(line.startswith("- Expected ") for line in problems)
+    assert last.startswith(f"try: scorefield columns {tmp_path / 'a.csv'} ")
+    assert run(monkeypatch, capsys, *shlex.split(last)[2:])[0] == 0
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", "--target", "Fraud", "-o", "x.csv",
+                       "--na", "12O,inf")  # fmt: skip
+    assert (code, err.splitlines()[1].split(" --target ")[1]) == (1, "fraud -o x.csv --na 12O,inf")
+
+
+def test_errors_come_before_heavy_imports(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "1,0\n2,1\n" * 20)
+    (tmp_path / "m.skops").write_text("no model")
+    data, model, output = (str(tmp_path / name) for name in ("a.csv", "m.skops", "o.csv"))
+    wrong = [
+        *([command, data + "?", "--target", "y", "-o", output] for command in ("resample", "fit")),
+        ["resample", data, "--target", "z", "-o", output],
+        ["resample", data, "--target", "y", "-o", output, "--model", "gausian"],
+        ["resample", data, "--target", "y", "-o", output, "--strategy", "2=30"],
+        ["resample", data, "--target", "y", "-o", output, "--as", "a=numbr"],
+        ["advise", data, "--target", "y", "--learner", "tree"],
+        ["predict", model, data, "-o", output, "--keep", "b"],
+        ["predict", model + "?", data, "-o", output],
+        ["sample", model + "?", "--label", "1", "-o", output],
+        ["info", model + "?"],
+        ["quality", data, "--target", "z"],
+        ["columns", data, "--drop", "b"],
+        ["columns", data, "--decimal", ";"],
+    ]
+    code = (
+        "import json, sys\nfrom scorefield.cli.main import main\ncodes = []\n"
+        "for arguments in json.loads(sys.argv[1]):\n    sys.argv = ['scorefield', *arguments]\n"
+        "    try:\n        main()\n    except SystemExit as stop:\n        codes.append(stop.code)\n"
+        "print(codes, [name for name in ('jax', 'sklearn', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(wrong)], capture_output=True, text=True)
+    codes, _, heavy = done.stdout.partition("] ")
+    assert set(json.loads(codes + "]")) == {1, 2}, done.stderr
+    assert len(json.loads(codes + "]")) == len(wrong)
+    assert heavy.strip() == "[]"
 
 
 BAD_FILES = {
@@ -305,7 +406,9 @@ def test_usage_errors_have_code_two(tmp_path):
     assert RUNNER.invoke(app, ["sample", "m.skops", "--label", "1", "-n", "0", "-o", "x.csv"]).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["resample", "fit", "predict", "sample", "quality", "info", "reproduce", "demo"])
+@pytest.mark.parametrize(
+    "command", ["resample", "fit", "predict", "sample", "quality", "columns", "info", "reproduce", "demo"]
+)
 def test_help_shows_an_example(command):
     result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
     assert result.exit_code == 0

@@ -40,8 +40,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
 )
-for command in (study.reproduce, study.benchmark, study.demo):
-    app.command()(command)
 LEARNERS = ("forest", "logistic", "neighbours", "network", "boosting")
 
 
@@ -311,3 +309,7 @@ def info(model: ModelFile):
 
     for name, value in commands.describe(load_model(model)).items():
         typer.echo(f"{name}: {value}")
+
+
+for command in (study.reproduce, study.benchmark, study.demo):
+    app.command()(command)
