@@ -558,6 +558,7 @@ MESSAGES = {
         "Expected numbers in column 'fraud', as in 99 of its cells, got 'yes' in row 3",
     ),
     "text fit": (["fit", "text.csv"], "got text in 'a'; encode it as numbers or drop it"),
+    "stream": (["fit", "nested.parquet", "--stream", "--drop", "b"], "Expected no --as, --drop or --na for"),
     "absurd": (["resample", "good.csv", "--strategy", "1=99999999999999999999"], "GiB; ask for fewer rows"),
     "no number": (["resample", "good.csv", "--strategy", "1=²"], "Expected label=count with a label of ['0', '1']"),
 }

@@ -245,7 +245,7 @@ def test_labels_of_any_kind(tmp_path, small, tables, kind):
 
 
 BAD = {
-    "target": (lambda t: t.rename(columns={"y": "z"}), r"among the columns of .* \(a, b, c, z\), got 'y'"),
+    "target": (lambda t: t.rename(columns={"y": "z"}), r"among the columns of .*, got 'y'; there are a, b, c, z"),
     "text": (lambda t: t.assign(b="x"), "Expected numbers in every column, got .*string in 'b'; encode"),
     "date": (lambda t: t.assign(b=pd.Timestamp("2020-01-01")), "Expected numbers in every column, got timestamp"),
     "nan": (lambda t: t.assign(b=t["b"].where(t.index != 999)), "NaN or infinity in 'b' of .*; fill or drop"),

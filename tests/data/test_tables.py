@@ -283,6 +283,8 @@ def test_columns_to_keep(tmp_path):
     (part,) = read_parts(tmp_path / "t.csv", None, ["a"], ["id"])
     output = output_file(tmp_path / "o.csv", file)
     assert part.and_columns(output, pd.DataFrame({"p": [0.5]}), ["id"]).to_pydict() == {"id": ["01"], "p": ["0.5"]}
+    with pytest.raises(ValueError, match="Expected no column 'id' in the table, as one is added"):
+        part.and_columns(output, pd.DataFrame({"id": [0.5]}), ["id"])
 
 
 def test_a_marked_table_is_split(tmp_path):
@@ -294,6 +296,17 @@ def test_a_marked_table_is_split(tmp_path):
         assert read_pair(tmp_path / name, None, target="y")[0]["a"].tolist() == [3]
     with pytest.raises(ValueError, match="Expected a second table, or a column is_synthetic"):
         read_pair(tmp_path / "t.csv", None, Reading(drop=("is_synthetic",)))
+
+
+def test_a_second_table_is_read_as_the_first(tmp_path):
+    (tmp_path / "real.csv").write_text("code,n\n01,1\nA,2\n")
+    (tmp_path / "made.csv").write_text("code,n\n1,1\n2,NA\n")
+    real, made = read_pair(tmp_path / "real.csv", tmp_path / "made.csv")
+    assert made["code"].tolist() == ["1", "2"]
+    assert made["code"].dtype == real["code"].dtype
+    (tmp_path / "made.csv").write_text("code,n\n1,x\n2,y\n")
+    with pytest.raises(TableError, match="Expected numbers in column 'n'"):
+        read_pair(tmp_path / "real.csv", tmp_path / "made.csv")
 
 
 @pytest.mark.parametrize("labels", [[True, False], [0.0, 1.0], ["a", "b"]], ids=["bool", "float", "text"])

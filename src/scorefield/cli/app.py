@@ -135,6 +135,10 @@ def fit(
     """
     check_output(output, force=force, kinds=(".skops",))
     in_parts = stream or tables.is_large(data)
+    if in_parts and reading != Reading():
+        raise ValueError(
+            f"Expected no --as, --drop or --na for {data}, which is read in parts, got some; change the file instead."
+        )
     if not in_parts:
         with working(f"reading {data}", quiet):
             table = tables.read_labelled(data, target, reading)

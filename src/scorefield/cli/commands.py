@@ -8,7 +8,7 @@ import numpy as np
 from scorefield.data.columns import check_numbers
 from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
-from scorefield.data.tables import MARK
+from scorefield.data.tables import MARK, forms_of
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.oversampling import ScoreOverSampler
@@ -88,21 +88,20 @@ def fit(table, target, *, reading, seed=0, verbose=0):
     """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table."""
     X, y = table.drop(columns=[target]), table[target]
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(_numbers(X), y.to_numpy())
-    text = [str(name) for name in X.columns if X[name].dtype.kind not in "iufbM"]
     return {
         "model": model,
         "target": target,
         "columns": list(table.columns),
         "integers": [name for name in X.columns if X[name].dtype.kind in "iu"],
-        "reading": {"text": text, "na": list(reading.na)},
+        "reading": {"columns": forms_of(X), "na": list(reading.na)},
     }
 
 
 def reading_for(stored, reading):
     """How a table to score is read: as the one that the model was fitted to."""
-    text, na = (stored["reading"].get(name, []) for name in ("text", "na"))
-    kinds = {name: "text" if name in text else "number" for name in features(stored)}
-    return dataclasses.replace(reading, na=(*na, *reading.na), columns={**kinds, **reading.columns})
+    fitted = stored["reading"]
+    kinds = {**fitted["columns"], **reading.columns}
+    return dataclasses.replace(reading, na=(*fitted["na"], *reading.na), columns=kinds)
 
 
 def features(stored):
@@ -121,7 +120,8 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
     table = ParquetTable(path, target)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
-    return stored | {"reading": {}}, table.n_rows
+    numbers = dict.fromkeys(table.names, "number")
+    return stored | {"reading": {"columns": numbers, "na": []}}, table.n_rows
 
 
 def scores(stored, part):

@@ -9,8 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from scorefield.data.tables import TableError
-
 state = {"debug": False, "quiet": False}
 
 
@@ -42,7 +40,8 @@ def say(quiet, text):
 
 def show_error(error):
     """Print an error as one line; the problems of a table as one line each, and the command that avoids them."""
-    lines = str(error).splitlines() if isinstance(error, TableError) else [str(error)]
+    # The lines of other libraries' messages are joined; those of a report of this one are kept.
+    lines = str(error).splitlines() if str(error).startswith("Expected ") else [str(error)]
     message = "\n".join(" ".join(line.split()) for line in lines) or type(error).__name__
     if getattr(error, "fix", None):
         message += f"\ntry: {shlex.join(['scorefield', *_corrected(sys.argv[1:], error.fix)])}"

@@ -47,13 +47,16 @@ class FileTable:
     def and_columns(self, output, frame, names=None):
         """The cells of `cells_for` and those of more columns of the same rows."""
         cells = self.cells_for(output, names)
+        twice = sorted(set(cells.column_names) & set(frame.columns))
+        if twice:
+            raise ValueError(f"Expected no column {twice[0]!r} in the table, as one is added, got one; --drop it.")
         more = {name: output.encode(frame[name]) for name in frame.columns}
         return import_pyarrow().table({**dict(zip(cells.column_names, cells.columns, strict=True)), **more})
 
     def and_rows(self, output, frame):
         """Parts to write: these rows as they are, and the rows of `frame` after them; it may have more columns."""
         more = frame.columns[len(self.frame.columns) :]
-        return [self.and_columns(output, frame.loc[: len(self) - 1, more]), frame.iloc[len(self) :]]
+        return [self.and_columns(output, frame[more].iloc[: len(self)]), frame.iloc[len(self) :]]
 
     def filled_for(self, output, full):
         """The same with the gaps of the rows replaced by the values of `full`, a DataFrame of the same rows."""
@@ -126,13 +129,29 @@ def read_pair(real, synthetic, reading=None, target=None):
         marked = first.pop(MARK).astype(str).str.lower() == "true"
         pair = first[~marked], first[marked]
     else:
-        pair = first, read_table(synthetic, reading).frame
+        reading = reading or Reading()
+        same = dataclasses.replace(reading, columns={**forms_of(first), **reading.columns})
+        pair = first, read_table(synthetic, same).frame
     if target is None:
         return pair
     problems = name_problems(list(first.columns), real, target=target)
     if problems:
         raise TableError(real, problems)
     return pair[0][pair[0][target].isin(pair[1][target])], pair[1]
+
+
+def forms_of(frame):
+    """Kinds with which another file is read as this table was: its text as text, its numbers as numbers."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_string_dtype
+
+    kinds = {}
+    for name in frame.columns:
+        dtype = frame[name].dtype
+        if is_numeric_dtype(dtype) and not is_bool_dtype(dtype):
+            kinds[str(name)] = "number"
+        elif is_string_dtype(dtype):
+            kinds[str(name)] = "text"
+    return kinds
 
 
 def open_first(path, reading=None):

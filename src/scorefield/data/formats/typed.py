@@ -1,5 +1,6 @@
 """Typed columns from the cells of a file: which are numbers, which are text, which are gaps, and what is wrong."""
 
+import contextlib
 import csv
 import io
 import json
@@ -13,6 +14,7 @@ NUMBER_KINDS = ("number", "whole number", "spiked number")  # read as numbers, w
 TEXT_KINDS = ("category", "identifier", "text")  # read as text, whatever their cells
 MOSTLY = 0.9  # share of numbers in a column from which a text in it is taken for a mistake
 FEW_WORDS = 3  # different texts among numbers that may all mean a gap
+INT64_END = 2.0**63
 WHOLE = r"^[+-]?\d+$"
 LEADING_ZERO = r"^[+-]?0\d"
 DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
@@ -92,7 +94,10 @@ def read_text(name, cells, how):
     """
     pc = import_pyarrow().compute
     text = _without(pc.utf8_trim_whitespace(cells), how.gaps)
-    numeric = pc.match_substring_regex(text, number_pattern(how.decimal))
+    if how.decimal == "." and _are_numbers(text):
+        numeric = pc.if_else(pc.is_valid(text), True, None)
+    else:
+        numeric = pc.match_substring_regex(text, number_pattern(how.decimal))
     if how.kind is None and pc.any(pc.match_substring_regex(text, LEADING_ZERO)).as_py():
         how = how._replace(kind="text")
     return _typed(name, text, numeric, how)
@@ -126,6 +131,7 @@ def read_arrow(name, cells, how):
     field = decimals_as_numbers(pa.schema([pa.field(name, cells.type)])).field(0)
     column = cast_column(cells, field.type)
     if how.na and not how.target:
+        column = column.dictionary_decode() if types.is_dictionary(column.type) else column
         column = _without(column, [word for word in map(_as_type(column.type), how.na) if word is not None])
     if types.is_floating(column.type):
         return Column("arrow", column), _infinite(name, column, column.cast(pa.string()), how)
@@ -186,18 +192,28 @@ def _typed(name, text, numeric, how):
     return Column("text", text), []
 
 
+def _are_numbers(text):
+    """True if arrow reads all known cells as numbers: a quick look that spares most columns the patterns."""
+    pa = import_pyarrow()
+    try:
+        return not pa.compute.any(pa.compute.is_nan(text.cast(pa.float64()))).as_py()
+    except pa.ArrowInvalid:
+        return False
+
+
 def _numbers(name, text, how):
     pa = import_pyarrow()
     pc = pa.compute
-    plain = pc.replace_substring_regex(pc.replace_substring(text, ",", "."), r"^\+", "")
+    plain = pc.replace_substring(text, ",", ".") if how.decimal == "," else text
+    if pc.any(pc.starts_with(plain, "+")).as_py():
+        plain = pc.replace_substring_regex(plain, r"^\+", "")
     numbers = plain.cast(pa.float64())
     problems = _infinite(name, numbers, text, how)
-    if not pc.all(pc.match_substring_regex(text, WHOLE)).as_py():
-        return Column("float", numbers), problems
-    try:
+    with contextlib.suppress(pa.ArrowInvalid):
         return Column("whole", plain.cast(pa.int64())), problems
-    except pa.ArrowInvalid:
-        return Column("wide", plain), problems
+    beyond = (pc.max(pc.abs(numbers)).as_py() or 0) >= INT64_END
+    wide = beyond and pc.all(pc.match_substring_regex(text, WHOLE)).as_py()
+    return (Column("wide", plain) if wide else Column("float", numbers)), problems
 
 
 def _odd_cells(name, text, odd, n_numbers, how):
