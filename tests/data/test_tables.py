@@ -1,5 +1,6 @@
 """Tables from files: typed columns, cells that are written back as they were, and all problems in one report."""
 
+import csv
 import datetime
 import decimal
 import gzip
@@ -96,6 +97,9 @@ def test_options_of_text_files(tmp_path):
     with pytest.raises(ValueError, match=r"Expected text in utf-8 .*; name its encoding, such as --encoding latin-1"):
         read(tmp_path, "a\né\n", saved="latin-1")
     assert read(tmp_path, "a,b\né,1\n", saved="utf-16", encoding="utf-16").frame["a"].tolist() == ["é"]
+    assert list(read(tmp_path, "a,b\né,1\n", saved="utf-8-sig", encoding="utf8").frame) == ["a", "b"]
+    with pytest.raises(ValueError, match="Expected a known --encoding, got 'klingon'"):
+        read(tmp_path, "a\n1\n", encoding="klingon")
 
 
 def test_only_empty_cells_of_the_target_are_missing(tmp_path):
@@ -120,15 +124,32 @@ def test_rows_of_a_csv_file_are_written_as_they_were(tmp_path, name, encoding):
     assert written == content + b'00999,2.0,"a, ""b""",0\r\n00999,0.1,c,1\r\n'
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_any_cells_survive(tmp_path, seed, separator):
+    rng = np.random.default_rng(seed)
+    n_columns = rng.integers(2, 6)
+    signs = np.array([*' ,;"\t\n0.-é|', "\r\n", "NA", "1"])
+    rows = [["".join(rng.choice(signs, rng.integers(0, 6))) for _ in range(n_columns)] for _ in range(30)]
+    names = [f"c{i}" for i in range(n_columns)]
+    with open(tmp_path / "t.csv", "w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, delimiter=separator, lineterminator="\r\n").writerows([names, *rows])
+    table = read_table(tmp_path / "t.csv", Reading(columns=dict.fromkeys(names, "text")))
+    output = tmp_path / "o.csv"
+    write_parts(output, [table.cells_for(output_file(output, table.file))], like=table.file)
+    assert output.read_bytes() == (tmp_path / "t.csv").read_bytes()
+
+
 def test_rows_of_a_jsonl_file_are_written_as_they_were(tmp_path):
     line = '{"a": 1.50, "b": "01", "c": true, "d": null, "e": 12345678901234567890}\n'
-    table = read(tmp_path, line + line.replace("true", "false"), "t.jsonl")
+    table = read(tmp_path, line + '{"b": "x", "c": false}\n', "t.jsonl")
     assert [str(dtype) for dtype in table.frame.dtypes] == ["float64", str(pd.Series(["x"]).dtype), "bool",
                                                             "float64", "object"]  # fmt: skip
     write_parts(tmp_path / "o.jsonl", [table.cells_for(output_file(tmp_path / "o.jsonl", table.file)), table.frame])
-    first, *_, last = (tmp_path / "o.jsonl").read_text().splitlines(keepends=True)
-    assert first == line
-    assert json.loads(last) == json.loads(line.replace("true", "false"))
+    first, second, third, last = (tmp_path / "o.jsonl").read_text().splitlines(keepends=True)
+    assert (first, second) == (line, '{"b": "x", "c": false}\n')
+    assert json.loads(third) == json.loads(line)
+    assert json.loads(last) == {"a": None, "b": "x", "c": False, "d": None, "e": None}
 
 
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".tsv.gz", ".jsonl", ".ndjson", ".parquet", ".feather", ".xlsx"])
@@ -138,6 +159,7 @@ def test_values_survive_every_format(tmp_path, kind):
             "whole": pd.array([2**60 if kind != ".xlsx" else 2**50, None, 3], dtype="Int64"),
             "number": [0.1, 1e-300, np.nan],
             "text": ["00501", 'a\t"b"', None],
+            "formula": ["=1+1", "=", "x"],
             "y": ["p", "q", "p"],
         }
     )
@@ -218,6 +240,7 @@ def test_all_problems_are_reported_at_once_with_the_options_that_avoid_them(tmp_
     ("text", "fix"),
     [
         ("a;b\n1,5;x\n2;y\n", ["--decimal", ","]),
+        ('a,b\n"1,234.50",x\n12.5,y\n', ["--as", "a=category"]),
         ('"a, b",c\n' + "1,2\n" * 60 + "".join(f"t{i},1\n" for i in range(4)), ["--as", '"a, b=category"']),
     ],
 )

@@ -93,15 +93,14 @@ def fit(table, target, *, reading, seed=0, verbose=0):
         "target": target,
         "columns": list(table.columns),
         "integers": [name for name in X.columns if X[name].dtype.kind in "iu"],
-        "reading": {"columns": forms_of(X), "na": list(reading.na)},
+        "reading": {"forms": forms_of(X), "na": list(reading.na)},
     }
 
 
 def reading_for(stored, reading):
     """How a table to score is read: as the one that the model was fitted to."""
     fitted = stored["reading"]
-    kinds = {**fitted["columns"], **reading.columns}
-    return dataclasses.replace(reading, na=(*fitted["na"], *reading.na), columns=kinds)
+    return dataclasses.replace(reading, na=(*fitted["na"], *reading.na), forms=fitted["forms"])
 
 
 def features(stored):
@@ -121,7 +120,7 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
     numbers = dict.fromkeys(table.names, "number")
-    return stored | {"reading": {"columns": numbers, "na": []}}, table.n_rows
+    return stored | {"reading": {"forms": numbers, "na": []}}, table.n_rows
 
 
 def scores(stored, part):

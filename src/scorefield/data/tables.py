@@ -89,7 +89,7 @@ def _read(path, reading, target=None):
     cells, columns = import_pyarrow().concat_tables(parts), {}
     for name, column in zip(cells.column_names, cells.columns, strict=True):
         if name not in reading.drop:
-            how = How(reading.columns.get(name), reading.na, name == target)
+            how = How(reading.kind(name), reading.na, name == target)
             columns[name], found = file.read(name, _one_chunk(column), how)
             problems += found
     if columns.get(target) is not None:
@@ -126,12 +126,11 @@ def read_pair(real, synthetic, reading=None, target=None):
     if synthetic is None:
         if MARK not in first:
             raise ValueError(f"Expected a second table, or a column {MARK} in {real}, got neither; add one of them.")
-        marked = first.pop(MARK).astype(str).str.lower() == "true"
+        marked = first.pop(MARK).astype(str).str.lower().isin(["true", "1"])
         pair = first[~marked], first[marked]
     else:
         reading = reading or Reading()
-        same = dataclasses.replace(reading, columns={**forms_of(first), **reading.columns})
-        pair = first, read_table(synthetic, same).frame
+        pair = first, read_table(synthetic, dataclasses.replace(reading, forms=forms_of(first))).frame
     if target is None:
         return pair
     problems = name_problems(list(first.columns), real, target=target)
@@ -200,7 +199,7 @@ def _part(file, reading, cells, names, kept, start):
     names = [name for name in cells.column_names if name not in reading.drop] if names is None else list(names)
     columns, problems = {}, []
     for name in dict.fromkeys([*names, *kept]):
-        how = How(reading.columns.get(name), reading.na, start=start)
+        how = How(reading.kind(name), reading.na, start=start)
         columns[name], found = file.read(name, _one_chunk(cells.column(name)), how)
         problems += found if name in names else []
     if problems:

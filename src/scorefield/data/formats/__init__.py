@@ -7,7 +7,7 @@ import dataclasses
 import pathlib
 
 from scorefield.data.formats.binary import Feather, Parquet
-from scorefield.data.formats.delimited import Delimited
+from scorefield.data.formats.delimited import Delimited, usual_separator
 from scorefield.data.formats.excel import Excel
 from scorefield.data.formats.json_lines import JsonLines
 from scorefield.data.formats.reading import PART_ROWS, Reading
@@ -48,16 +48,12 @@ def open_file(path, reading=None):
     return _format(path).open(path, reading or Reading())
 
 
-def _separator(path):
-    return "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
-
-
 def output_file(path, like=None):
     """The format of a file to write; one of the same kind as `like` follows its separator, line ends and encoding."""
     path = pathlib.Path(path)
     output = _format(path)
     if type(like) is not output:
-        return output(path, separator=_separator(path)) if output is Delimited else output(path)
-    if output is Delimited and _separator(path) != _separator(like.path):
-        return dataclasses.replace(like, path=path, separator=_separator(path))
+        return output(path, separator=usual_separator(path)) if output is Delimited else output(path)
+    if output is Delimited and usual_separator(path) != usual_separator(like.path):
+        return dataclasses.replace(like, path=path, separator=usual_separator(path))
     return dataclasses.replace(like, path=path)

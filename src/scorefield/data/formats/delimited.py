@@ -15,6 +15,10 @@ BLOCK_BYTES = 1 << 24  # of a CSV file in memory; a row and the header must fit 
 SEPARATORS = ",;\t|"
 
 
+def usual_separator(path):
+    return "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
+
+
 def _first_row(stream, separator):
     """Names in the header, and the end of its last line."""
     lines = []
@@ -75,10 +79,9 @@ class Delimited:
 
     @classmethod
     def open(cls, path, reading):
-        encoding = reading.encoding or find_encoding(path)
-        tab = path.name.endswith((".tsv", ".tsv.gz"))
+        encoding = find_encoding(path, reading)
         with text_errors(path, encoding):
-            marks = [reading.separator] if reading.separator else "\t" if tab else SEPARATORS
+            marks = reading.separator or (SEPARATORS if usual_separator(path) == "," else usual_separator(path))
             separator, header, line_end = csv_header(path, separators=marks, encoding=encoding)
         return cls(path, separator, reading.decimal, encoding, line_end, tuple(header))
 
@@ -113,7 +116,7 @@ class Delimited:
             self._check_last(last.column(last.num_columns - 1)[-1].as_py(), stream.tail)
 
     def _check_last(self, cell, tail):
-        # A cell of several lines is quoted, so the file ends in a quote, or the quote was never closed.
+        # A cell of several lines is quoted: either the file ends in its quote, or the quote was never closed.
         if "\n" in cell and not tail.replace(b"\0", b"").rstrip().endswith(b'"'):
             raise ValueError(
                 f"Expected a table in {self.path}, got a quote that is not closed before {cell[:20]!r}; correct it."

@@ -31,12 +31,19 @@ def _token(value):
 
 
 def _value(token):
-    if token is None or token[0] == '"':
-        return token and json.loads(token)
     try:
-        return json.loads(token)
+        return None if token is None else json.loads(token)
     except json.JSONDecodeError:
         return datetime.datetime.fromisoformat(token)
+
+
+def _cell(sheet, value):
+    """A value to append; text that starts with an equals sign stays text."""
+    if not (isinstance(value, str) and value.startswith("=")):
+        return value
+    cell = _import_openpyxl().cell.WriteOnlyCell(sheet, value)
+    cell.data_type = "s"
+    return cell
 
 
 def _sheet(path):
@@ -112,7 +119,7 @@ class Excel:
                     f"Expected at most {MAX_ROWS:,} rows for Excel, got more; write a .csv or .parquet file."
                 )
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                sheet.append([_value(token) for token in row])
+                sheet.append([_cell(sheet, _value(token)) for token in row])
 
         try:
             yield write

@@ -16,16 +16,17 @@ class _Number(str):
     """The text of a JSON number, which stays as it is written."""
 
 
-def _token(value):
-    """A JSON value as text; null is None."""
-    if value is None or isinstance(value, _Number):
-        return None if value is None or value == "NaN" else str(value)
-    return json.dumps(value, ensure_ascii=False)
+def _token(row, name):
+    """A JSON value as text; None if the row has none."""
+    if name not in row:
+        return None
+    value = row[name]
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class JsonLines:
-    """One JSON object per line. Absent keys are gaps."""
+    """One JSON object per line. Absent keys are gaps, and stay absent."""
 
     path: pathlib.Path
     encoding: str = "utf-8"
@@ -35,7 +36,7 @@ class JsonLines:
 
     @classmethod
     def open(cls, path, reading):
-        encoding = reading.encoding or find_encoding(path)
+        encoding = find_encoding(path, reading)
         file, names = cls(path, encoding), {}
         with text_errors(path, encoding), open_text(path, "rt", encoding) as stream:
             first = next(iter(stream), "")
@@ -67,7 +68,7 @@ class JsonLines:
         """Yield tables of JSON values."""
         pa, stream = import_pyarrow(), self._rows()
         while block := list(itertools.islice(stream, rows)):
-            columns = {name: [_token(row.get(name)) for row in block] for name in self.names}
+            columns = {name: [_token(row, name) for row in block] for name in self.names}
             yield pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
 
     def read(self, name, cells, how):
@@ -84,7 +85,7 @@ class JsonLines:
             def write(table):
                 for batch in table.to_batches(max_chunksize=PART_ROWS):
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                        cells = (f"{key}: {cell or 'null'}" for key, cell in zip(keys, row, strict=True))
+                        cells = (f"{key}: {cell}" for key, cell in zip(keys, row, strict=True) if cell is not None)
                         stream.write("{" + ", ".join(cells) + "}" + self.line_end)
 
             yield write

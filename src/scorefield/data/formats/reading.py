@@ -1,5 +1,6 @@
 """How files of tables are read: options, text files in any encoding, and errors that name the remedy."""
 
+import codecs
 import contextlib
 import dataclasses
 import gzip
@@ -16,7 +17,7 @@ class Reading:
     """How a file is read; None is found from the file.
 
     `na` are texts that mean missing besides the usual ones, `drop` columns that are left out, and `columns` maps names
-    to the kinds that they are read as.
+    to the kinds that they are read as. `forms` does the same for other columns, which the file need not have.
     """
 
     separator: str | None = None
@@ -25,6 +26,10 @@ class Reading:
     na: tuple = ()
     drop: tuple = ()
     columns: dict = dataclasses.field(default_factory=dict)
+    forms: dict = dataclasses.field(default_factory=dict)
+
+    def kind(self, name):
+        return self.columns.get(name, self.forms.get(name))
 
 
 def opener(path):
@@ -37,10 +42,18 @@ def open_text(path, mode, encoding):
     return opener(path)(path, mode, encoding=encoding, newline="")
 
 
-def find_encoding(path):
-    """UTF-8, with the mark at the start if the file has one."""
+def find_encoding(path, reading):
+    """The encoding that was given, or UTF-8, with the mark at the start if the file has one."""
+    try:
+        name = codecs.lookup(reading.encoding or "utf-8").name
+    except LookupError as error:
+        raise ValueError(
+            f"Expected a known --encoding, got {reading.encoding!r}; utf-8 and latin-1 are common."
+        ) from error
+    if name != "utf-8":
+        return name
     with text_errors(path, "utf-8"), opener(path)(path, "rb") as stream:
-        return "utf-8-sig" if stream.read(3) == b"\xef\xbb\xbf" else "utf-8"
+        return "utf-8-sig" if stream.read(3) == codecs.BOM_UTF8 else "utf-8"
 
 
 @contextlib.contextmanager
@@ -60,7 +73,5 @@ def text_errors(path, encoding):
         if "UTF8" in reason:
             raise ValueError(wrong_encoding) from error
         raise ValueError(f"Expected a table in {path}, got lines that do not fit ({reason}); correct them.") from error
-    except LookupError as error:
-        raise ValueError(f"Expected a known --encoding, got {encoding!r}; utf-8 and latin-1 are common.") from error
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"Expected a readable file, got {path} ({error}); write or fetch it again.") from error

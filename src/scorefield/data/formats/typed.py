@@ -18,6 +18,7 @@ INT64_END = 2.0**63
 WHOLE = r"^[+-]?\d+$"
 LEADING_ZERO = r"^[+-]?0\d"
 DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+THOUSANDS = {".": r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$", ",": r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"}  # by decimal mark
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
@@ -58,11 +59,10 @@ class Column(NamedTuple):
         pa = import_pyarrow()
         if self.kind == "wide":
             return pd.Series([None if cell is None else int(cell) for cell in self.cells.to_pylist()], dtype=object)
-        types = pa.types
+        types, name = pa.types, str(self.cells.type)
         if self.cells.null_count and (types.is_integer(self.cells.type) or types.is_boolean(self.cells.type)):
-            width = str(self.cells.type).replace("int", "Int").replace("u", "U")
-            return self.cells.to_pandas(types_mapper=lambda _: pd.api.types.pandas_dtype(
-                "boolean" if width == "bool" else width))  # fmt: skip
+            nullable = {"bool": "boolean"}.get(name) or name.replace("int", "Int").replace("uI", "UI")
+            return self.cells.to_pandas(types_mapper=lambda _: pd.api.types.pandas_dtype(nullable))
         if types.is_date(self.cells.type):
             return self.cells.cast(pa.timestamp("s")).to_pandas()
         return self.cells.to_pandas()
@@ -107,6 +107,7 @@ def read_tokens(name, cells, how):
     """The typed column of JSON values, and its problems. Text in quotes is text, also if it looks like a number."""
     pa = import_pyarrow()
     pc = pa.compute
+    cells = _without(cells, ["null", "NaN"])
     structured = pc.match_substring_regex(cells, r"^[\[{]")
     if pc.any(structured).as_py():
         return None, [_nested(name, f"a list or object in {_place(structured, how)}")]
@@ -186,10 +187,7 @@ def _typed(name, text, numeric, how):
         return _numbers(name, pc.if_else(numeric, text, None), how)
     if as_numbers or (how.kind is None and n_odd and n_numbers >= MOSTLY * (n_numbers + n_odd)):
         return Column("text", text), [_odd_cells(name, text, odd, n_numbers, how)]
-    comma = pc.match_substring_regex(text, DECIMAL_COMMA)
-    if how.kind is None and how.decimal == "." and pc.any(comma).as_py() and pc.all(pc.or_(comma, numeric)).as_py():
-        return Column("text", text), [_decimal_commas(name, text.filter(comma)[0])]
-    return Column("text", text), []
+    return Column("text", text), _marks(name, text, numeric, how.decimal) if how.kind is None and how.decimal else []
 
 
 def _are_numbers(text):
@@ -233,12 +231,20 @@ def _odd_cells(name, text, odd, n_numbers, how):
     )
 
 
-def _decimal_commas(name, example):
-    return Problem(
-        f"Expected a decimal point in the numbers of column {name!r}, got {str(example)!r}; --decimal , if the file "
-        f"has decimal commas, or {shlex.join(option('--as', f'{name}=category'))} if the column holds categories.",
-        ("--decimal", ","),
-    )
+def _marks(name, text, numeric, decimal):
+    """Problems of numbers with decimal commas or with marks between thousands."""
+    pc = import_pyarrow().compute
+    as_category = option("--as", f"{name}=category")
+    otherwise = f"or {shlex.join(as_category)} if the column holds categories."
+    comma, whole = (pc.match_substring_regex(text, pattern) for pattern in (DECIMAL_COMMA, WHOLE))
+    if decimal == "." and pc.any(comma).as_py() and pc.all(pc.or_(comma, whole)).as_py():
+        said = f"Expected a decimal point in the numbers of column {name!r}, got {text.filter(comma)[0].as_py()!r}"
+        return [Problem(f"{said}; --decimal , if the file has decimal commas, {otherwise}", ("--decimal", ","))]
+    marked = pc.match_substring_regex(text, THOUSANDS[decimal])
+    if pc.any(marked).as_py() and pc.all(pc.or_(marked, numeric)).as_py():
+        said = f"Expected numbers without marks in column {name!r}, got {text.filter(marked)[0].as_py()!r}"
+        return [Problem(f"{said}; remove the marks between thousands, {otherwise}", as_category)]
+    return []
 
 
 def _infinite(name, numbers, text, how):
