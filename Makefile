@@ -42,8 +42,9 @@ test-lowest: .venv-lowest/installed
 	$(BIN)/python $(PIP) --editable '.[docs]'
 	touch $@
 
+# SPHINXOPTS="-D plot_gallery=0" leaves the examples unrun, which takes seconds instead of minutes.
 docs: .venv/docs
-	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q $(SPHINXOPTS) docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # The wheel is built from the sdist and tried in new environments, so a file or dependency that is missing is noticed.

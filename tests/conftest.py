@@ -1,4 +1,12 @@
-"""Truths that the tests measure against."""
+"""Truths that the tests measure against, and a browser to open pages in."""
+
+import itertools
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -37,3 +45,94 @@ def key():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# The middle ones keep a browser from looking for updates at every start.
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
+)  # fmt: skip
+# Chromium reads commands from descriptor 3 and answers on 4.
+LAUNCH = "import os, sys; a = sys.argv[1:]; os.dup2(int(a[0]), 3); os.dup2(int(a[1]), 4); os.execv(a[2], a[2:])"
+LOADED = "new Promise(done => document.readyState === 'complete' ? done() : addEventListener('load', done))"
+
+
+class Browser:
+    """One tab of a headless Chromium, driven through the DevTools protocol."""
+
+    def __init__(self, profile):
+        commands, self.commands = os.pipe()
+        self.answers, answers = os.pipe()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, str(commands), str(answers), CHROMIUM, *FLAGS, f"--user-data-dir={profile}"],
+            pass_fds=(commands, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(commands)
+        os.close(answers)
+        self.counter, self.unread, self.session, self.messages = itertools.count(), b"", {}, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def receive(self):
+        """The next message, which ends at a zero byte."""
+        while b"\0" not in self.unread:
+            if not select.select([self.answers], [], [], 120)[0]:
+                raise TimeoutError("Expected an answer of the browser, got none in 120 s")
+            part = os.read(self.answers, 1 << 16)
+            if not part:
+                raise ConnectionError("Expected an answer of the browser, got its end")
+            self.unread += part
+        first, self.unread = self.unread.split(b"\0", 1)
+        return json.loads(first)
+
+    def call(self, method, **parameters):
+        """The result of a DevTools command; errors and console output that come before it are kept in `messages`."""
+        number = next(self.counter)
+        command = {"id": number, "method": method, "params": parameters, **self.session}
+        os.write(self.commands, json.dumps(command).encode() + b"\0")
+        while (answer := self.receive()).get("id") != number:
+            if answer["method"] in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+                self.messages.append(json.dumps(answer["params"]))
+        if "error" in answer:
+            raise RuntimeError(answer["error"]["message"])
+        return answer["result"]
+
+    def open(self, path, width=1200, height=900, **preferences):
+        """Load a file; preferences are those of the visitor, such as reduced_motion="reduce"."""
+        features = {"color_scheme": "light", "reduced_motion": "no-preference", **preferences}
+        wanted = [{"name": "prefers-" + name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=wanted)
+        self.messages = []
+        self.call("Page.navigate", url=path.as_uri())
+        self.evaluate(LOADED)
+
+    def evaluate(self, expression):
+        """The value of an expression, or of its promise, in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
+        return answer["result"].get("value")
+
+    def overflow(self):
+        """By how many pixels the page is wider than the window."""
+        return self.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+    def close(self):
+        self.session = {}
+        self.call("Browser.close")
+        self.process.wait(60)
+        os.close(self.commands)
+        os.close(self.answers)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

@@ -1,5 +1,6 @@
 """Documents that run: code and commands of the README and the docs, and an example for every public name."""
 
+import doctest
 import inspect
 import pathlib
 import re
@@ -40,6 +41,14 @@ def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch):
             if line.startswith("$ scorefield "):  # other lines are output
                 command = [sys.executable, "-m", *shlex.split(line[2:])]
                 subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.stem)
+def test_examples_of_a_page_print_what_it_shows(page):
+    found = doctest.testfile(str(page), module_relative=False)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_every_command_is_documented():

@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import subprocess
 
 import matplotlib
 import pytest
@@ -14,31 +12,7 @@ from scorefield.studies.engine.page import write_report
 from scorefield.studies.paper.registry import EXPERIMENTS, STUDY
 
 matplotlib.use("Agg")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-# The middle ones keep a browser from looking for updates at every start.
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0",
-)  # fmt: skip
-# Counted in the page itself: pictures in it, pictures that failed, and whether it is wider than the window.
-PROBE = """<script>addEventListener("load", () => {
-  const images = [...document.images];
-  document.body.dataset.images = images.length;
-  document.body.dataset.broken = images.filter(i => !(i.complete && i.naturalWidth > 0)).length;
-  document.body.dataset.overflow = document.documentElement.scrollWidth - innerWidth;
-});</script>"""
-
-
-def browse(path, folder, width=1200):
-    """(data attributes of the body, console messages) of a page with the probe added."""
-    probed = folder / "probed.html"
-    probed.write_text(path.read_text().replace("</body>", PROBE + "</body>"))
-    command = [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", "--dump-dom",
-               f"file://{probed}"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found = dict(re.findall(r'data-(images|broken|overflow)="(-?\d+)"', done.stdout))
-    messages = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return {name: int(value) for name, value in found.items()}, messages
+IMAGES = "[...document.images].map(image => image.complete && image.naturalWidth > 0)"
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +23,24 @@ def report(tmp_path_factory):
     return write_report(STUDY, chosen, folder, quick=True)[0]
 
 
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-
-
-@needs_browser
 @pytest.mark.parametrize("width", [1200, 500])
-def test_a_browser_shows_the_report_without_errors(report, tmp_path, width):
-    found, messages = browse(report, tmp_path, width)
-    assert messages == []
-    assert found["images"] >= 4
-    assert found["broken"] == 0
-    assert found["overflow"] <= 0  # tables scroll by themselves
+def test_a_browser_shows_the_report_without_errors(browser, report, width):
+    browser.open(report, width)
+    shown = browser.evaluate(IMAGES)
+    assert browser.messages == []
+    assert len(shown) >= 4
+    assert all(shown)
+    assert browser.overflow() <= 0  # tables scroll by themselves
 
 
-@needs_browser
-def test_a_broken_page_is_noticed(tmp_path):
+def test_a_broken_page_is_noticed(browser, tmp_path):
     path = tmp_path / "bad.html"
     body = '<img src="missing.png"><script>console.error("broken")</script><div style="width:3000px">wide</div>'
     path.write_text(f"<html><body>{body}</body></html>")
-    found, messages = browse(path, tmp_path)
-    assert found["broken"] == 1
-    assert any("broken" in message for message in messages)
-    assert found["overflow"] > 0
+    browser.open(path)
+    assert browser.evaluate(IMAGES) == [False]
+    assert any("broken" in message for message in browser.messages)
+    assert browser.overflow() > 0
 
 
 def test_the_report_asks_the_network_for_nothing(report):

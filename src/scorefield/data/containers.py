@@ -2,11 +2,12 @@
 
 from collections import Counter
 
-import narwhals as nw
 import numpy as np
+from narwhals import dependencies
 
 from scorefield.data import arrow, frames
-from scorefield.data.cells import cast, in_stored_form, read_numpy, to_objects
+from scorefield.data.cells import cast, in_stored_form
+from scorefield.data.objects import read_numpy, to_objects
 
 KNOWN_CONTAINERS = "a numpy array, a pandas or polars DataFrame or a pyarrow table"
 
@@ -50,6 +51,10 @@ def _container(native):
     """The table, and what kind of container it is."""
     if isinstance(native, list | tuple):
         native = _array_of_lists(native)
+    if isinstance(native, np.ma.MaskedArray):
+        native = (
+            native.astype(float).filled(np.nan) if native.dtype.kind in "biuf" else native.astype(object).filled(None)
+        )
     if isinstance(native, np.ndarray):
         if native.ndim != 2:
             raise ValueError(
@@ -57,22 +62,15 @@ def _container(native):
                 "(reshape(-1, 1) for one column)."
             )
         return native, {"type": "numpy", "dtype": str(native.dtype)}
-    try:
-        kind = nw.from_native(native, eager_only=True).implementation
-    except (TypeError, nw.exceptions.DuplicateError) as error:
-        if isinstance(error, nw.exceptions.DuplicateError):
-            _checked_names(list(_names_of(native)))
-        remedy = "call .collect() first" if hasattr(native, "collect") else "convert it"
-        remedy = "call .toarray() first" if hasattr(native, "toarray") else remedy
-        raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; {remedy}.") from error
-    if kind.is_pandas():
+    if dependencies.is_pandas_dataframe(native):
         name = native.columns.name
         return native, {"type": "pandas", "columns_name": name if isinstance(name, str) else None}
-    if kind.is_polars():
+    if dependencies.is_polars_dataframe(native):
         return native, {"type": "polars"}
-    if kind.is_pyarrow():
+    if dependencies.is_pyarrow_table(native):
         return native, {"type": "pyarrow"}
-    raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; convert it to one of these.")
+    remedy = next((f"call .{name}() first" for name in ("collect", "toarray") if hasattr(native, name)), "convert it")
+    raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; {remedy}.")
 
 
 def _array_of_lists(rows):

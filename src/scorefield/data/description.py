@@ -5,8 +5,8 @@ import html
 import numpy as np
 
 from scorefield.data.cells import NANOSECONDS, Cells
+from scorefield.data.coding import fit_column
 from scorefield.data.containers import Table
-from scorefield.data.encoding import fit_column
 from scorefield.data.frames import write_pandas
 from scorefield.data.kinds import classify, tally, wanted_kinds
 from scorefield.data.texts import write_dates

@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from scorefield.data.cells import NUMERIC, is_uuid, level_keys, positions
+from scorefield.data.cells import NUMERIC, level_keys, positions
+from scorefield.data.objects import is_uuid
 from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
 
 KINDS = (
@@ -23,6 +24,7 @@ KINDS = (
     "constant",
 )
 NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
+LEVEL_KINDS = ("ordered", "flag", "category")
 SET_ASIDE = ("identifier", "text")
 MANY = 20  # distinct values above which whole numbers are numbers, and texts may be identifiers
 FEW_ROWS = 20  # below it, distinct values do not make an identifier
@@ -119,7 +121,7 @@ def tally(cells):
     else:
         counted = Counter(level_keys(present))
         by_key = dict(zip(level_keys(present), present, strict=True))
-        keys = sorted(counted, key=lambda key: (isinstance(by_key[key], str), str(type(key) is tuple), by_key[key]))
+        keys = sorted(counted, key=lambda key: (isinstance(key, str), isinstance(key, tuple), key))  # numbers first
         levels = np.array([*(by_key[key] for key in keys), None], dtype=object)[:-1]
         counts = np.array([counted[key] for key in keys], dtype=np.int64)
     if cells.order is not None and len(cells.order):
@@ -164,16 +166,17 @@ def _level_kind(cells, levels):
 
 def _infer_text(name, cells, levels, counts):
     """Kind and cells of text; dates and numbers in it are read."""
-    n, texts = int(counts.sum()), [level for level in levels if isinstance(level, str)]
+    n = int(counts.sum())
     if cells.ordered:
         return _level_kind(cells, levels), cells
-    if len(texts) == len(levels) and cells.order is None:
+    if _is_text(levels) and cells.order is None:
         dates = _as_dates(cells, levels)
         if dates is not None:
             return "date", dates
-        if all(map(UUID.fullmatch, texts)):
+        if all(map(UUID.fullmatch, levels)):
             return "identifier", cells
-        style = number_style(texts) if len(levels) > MANY and any("." in text for text in texts) else None
+        # Whole numbers in text, such as postcodes, are names of something.
+        style = number_style(levels.tolist()) if len(levels) > MANY and any("." in text for text in levels) else None
         if style is not None:
             numbers = _as_numbers(cells, levels, style)
             return _number_kind(name, numbers, *tally(numbers)), numbers
@@ -205,7 +208,8 @@ def _as_numbers(cells, levels, style):
 
 def _from_levels(cells, levels, values, form, unit, style):
     filled = values[np.maximum(positions(cells.values, cells.known, levels), 0)]
-    return dataclasses.replace(cells, form=form, values=filled, unit=unit, text=style, order=None)
+    known = cells.known & (filled == filled)  # the text nan is a gap
+    return dataclasses.replace(cells, form=form, values=filled, known=known, unit=unit, text=style, order=None)
 
 
 def _number_kind(name, cells, levels, counts):
@@ -266,30 +270,35 @@ def _honour(kind, cells):
         return cells, _unknown_cells(cells)
     levels, _ = tally(cells)
     if kind in NUMBER_KINDS and cells.order is not None:
-        return (
-            cells,
-            f"expected a dtype without categories for the kind {kind!r}, got one with them; convert the column.",
-        )
+        return cells, f"expected a dtype without categories for the kind {kind!r}, got one with them; convert it."
     if kind in ("number", "whole number", "spiked number"):
         return _honour_number(kind, cells, levels)
     if kind == "date":
-        dates = cells if cells.form == "time" else None
-        if cells.form == "object" and all(isinstance(level, str) for level in levels):
-            dates = _as_dates(cells, levels)
-        return (
-            (cells, _cannot("dates or ISO text of one style", levels, "category")) if dates is None else (dates, None)
-        )
+        return _honour_date(cells, levels)
+    return cells, _problem_of_levels(kind, cells, levels)
+
+
+def _honour_date(cells, levels):
+    if cells.form == "object" and _is_text(levels):
+        dates = _as_dates(cells, levels)
+        cells = cells if dates is None else dates
+    return cells, None if cells.form == "time" else _cannot("dates or ISO text of one style", levels, "category")
+
+
+def _problem_of_levels(kind, cells, levels):
+    """Why a column cannot be of a kind that takes its cells as they are, None if it can."""
     if kind == "duration" and cells.form != "duration":
-        return cells, _cannot("durations", levels, "number")
+        return _cannot("durations", levels, "number")
     if kind == "ordered" and cells.form == "object" and cells.order is None:
-        return cells, _cannot("numbers or a dtype with ordered categories", levels, "category")
-    most = {"flag": 2, "constant": 1}.get(kind)
-    if most is not None and len(levels) > most:
-        return (
-            cells,
-            f"expected at most {most} distinct values for the kind {kind!r}, got {len(levels)}; use 'category'.",
-        )
-    return cells, None
+        return _cannot("numbers or a dtype with ordered categories", levels, "category")
+    most = {"flag": 2, "constant": 1}.get(kind, len(levels))
+    if len(levels) > most:
+        return f"expected at most {most} distinct values for the kind {kind!r}, got {len(levels)}; use 'category'."
+    return None
+
+
+def _is_text(levels):
+    return all(isinstance(level, str) for level in levels)
 
 
 def _cannot(expected, levels, other):
@@ -297,7 +306,7 @@ def _cannot(expected, levels, other):
 
 
 def _honour_number(kind, cells, levels):
-    if cells.form == "object" and all(isinstance(level, str) for level in levels):
+    if cells.form == "object" and _is_text(levels):
         style = number_style(levels.tolist()) or {"type": "number", "decimals": None}
         numbers = _as_numbers(cells, levels, style)
         if numbers is None:
@@ -306,6 +315,8 @@ def _honour_number(kind, cells, levels):
         cells, levels = numbers, tally(numbers)[0]
     if cells.form not in NUMERIC:
         return cells, _cannot("numbers", levels, "date" if cells.form == "time" else "category")
+    if kind == "spiked number" and not wanted_spikes(*tally(cells)):
+        return cells, f"expected a value in {SPIKE_SHARE:.0%} of the known cells, got none; use the kind 'number'."
     if kind == "whole number" and not is_whole(levels):
         fraction = levels[np.rint(levels) != levels]
         return cells, _cannot("whole numbers", fraction if len(fraction) else levels, "number")

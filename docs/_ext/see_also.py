@@ -1,0 +1,47 @@
+"""What the page of a public name points to: names of this package, or full names of others."""
+
+_SAMPLERS = ["Langevin", "AnnealedLangevin", "MALA", "HMC", "ReverseDiffusion"]
+_DISPLAYS = ["ScoreFieldDisplay", "DensityDisplay", "BoundaryDisplay", "SamplesDisplay"]
+_DATA = ["make_gaussians", "make_imbalanced_10d", "fetch_creditcard"]
+
+
+def _each_other(names, *more):
+    return {name: [*(other for other in names if other != name), *more] for name in names}
+
+
+ENTRIES = {
+    "ScoreDensity": ["ScoreClassifier", "ScoreOverSampler", "DensityDisplay", "sklearn.neighbors.KernelDensity"],
+    "ScoreClassifier": [
+        "ScoreDensity",
+        "find_boundary",
+        "LabellingClassifier",
+        "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
+    ],
+    "ScoreOverSampler": ["PriorCorrectedClassifier", "advise", "compare_tables", "imblearn.over_sampling.SMOTE"],
+    "PriorCorrectedClassifier": [
+        "ScoreOverSampler",
+        "advise",
+        "sklearn.calibration.CalibratedClassifierCV",
+        "sklearn.model_selection.TunedThresholdClassifierCV",
+    ],
+    "ScoreFeatures": ["ScoreDensity", "ScoreClassifier", "posterior_score"],
+    "LabellingClassifier": ["ScoreClassifier", "ScoreOverSampler"],
+    "find_boundary": ["BoundaryDisplay", "posterior_score", "posterior_gradient"],
+    "posterior_score": ["posterior_gradient", "find_boundary", "ScoreFieldDisplay"],
+    "posterior_gradient": ["posterior_score", "find_boundary"],
+    "advise": ["ScoreOverSampler", "compare_tables", "sklearn.model_selection.TunedThresholdClassifierCV"],
+    "compare_tables": ["advise", "ScoreOverSampler", "SamplesDisplay"],
+    "resample_to_parquet": ["ScoreOverSampler"],
+    **_each_other(_SAMPLERS, "ScoreDensity"),
+    **_each_other(_DISPLAYS, "sklearn.inspection.DecisionBoundaryDisplay"),
+    **_each_other(_DATA),
+}
+
+
+def set_context(app, config):
+    config.autosummary_context = {"see_also": ENTRIES}
+
+
+def setup(app):
+    app.connect("config-inited", set_context)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
