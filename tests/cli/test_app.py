@@ -1,7 +1,9 @@
 """The command line, end to end on real files: what works, what is refused in one line, what a kill leaves behind."""
 
 import gzip
+import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -66,12 +68,29 @@ def test_resample_balances_and_keeps_the_columns(tmp_path, frame, monkeypatch, c
     )
 
 
+def test_the_rows_of_a_table_stay_as_they_are_written(tmp_path, frame, monkeypatch, capsys):
+    """Blanks, zeros, long decimals, gaps of the target's own, line ends and the order of columns."""
+    text = frame.drop(columns="country").assign(
+        amount=[f" {value:.8f}0" for value in frame["amount"]], zip=["00501", "10001"] * 90, fraud=frame["fraud"] + " "
+    )
+    text.to_csv(tmp_path / "a.csv", index=False, lineterminator="\r\n")
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
+    before, after = ((tmp_path / name).read_bytes() for name in ("a.csv", "b.csv"))
+    assert after.startswith(before)
+    generated = pd.read_csv(tmp_path / "b.csv", dtype=str)[180:]
+    assert set(generated["zip"]) == {"00501", "10001"}
+    assert generated["hour"].str.fullmatch(r"\d+").all()
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_other_separators_and_a_mark_at_the_start(tmp_path, frame, monkeypatch, capsys, separator):
     frame.to_csv(tmp_path / "a.csv", index=False, sep=separator, encoding="utf-8-sig")
     options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian", "-q")
     assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options) == (0, "", "")
-    assert list(pd.read_csv(tmp_path / "b.csv").columns) == list(frame.columns)
+    before, after = ((tmp_path / name).read_bytes() for name in ("a.csv", "b.csv"))
+    assert after.startswith(before)  # separator, mark and line ends as in the input
+    assert len(pd.read_csv(tmp_path / "b.csv", sep=separator)) == 300
 
 
 def test_strategy_and_chain_reach_the_sampler(tmp_path, frame, monkeypatch, capsys):
@@ -110,7 +129,7 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     from scorefield.estimators.model_files import load_model
 
     folder, numbers = fitted
-    monkeypatch.setattr(tables.read_parts, "__defaults__", (50,))
+    monkeypatch.setattr(tables, "PART_ROWS", 50)
     code, out, _ = run(
         monkeypatch, capsys, "predict", folder / "m.skops", folder / "data.csv", "-o", tmp_path / "s.csv"
     )
@@ -124,6 +143,22 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     np.testing.assert_allclose(found["log_density"], model.score_samples(X), atol=1e-4)
     assert (found["predicted_fraud"] == model.predict(X)).all()
     assert np.mean(found["predicted_fraud"] == numbers["fraud"]) > 0.9
+
+
+def test_predict_carries_columns_over_as_they_are_written(fitted, tmp_path, monkeypatch, capsys):
+    folder, numbers = fitted
+    new = numbers[:3].assign(id=["007", " 8", ""], hour=[" 1", "02", "3 "])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    options = ("--keep", "id,hour", "-o", tmp_path / "s.csv")
+    assert run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", *options)[0] == 0
+    found = pd.read_csv(tmp_path / "s.csv", dtype=str, keep_default_na=False)
+    assert list(found)[:3] == ["id", "hour", "predicted_fraud"]
+    assert found[["id", "hour"]].to_numpy().tolist() == new[["id", "hour"]].to_numpy().tolist()
+    options = ("--keep", "all", "-o", tmp_path / "s.parquet")
+    assert run(monkeypatch, capsys, "predict", folder / "m.skops", tmp_path / "new.csv", *options)[0] == 0
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(found)[:6] == [*new, "predicted_fraud"]
+    assert found["hour"].tolist() == [1, 2, 3]
 
 
 def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
@@ -170,17 +205,85 @@ def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
     assert "<img" in (tmp_path / "bad.html").read_text()
 
 
+def test_quality_of_a_marked_table(tmp_path, frame, monkeypatch, capsys):
+    """The rows of the class that was enlarged are compared; with the others a forest tells them by the label alone."""
+    marked = pd.concat([frame, frame[150:].sample(60, replace=True, random_state=0)], ignore_index=True)
+    marked["is_synthetic"] = marked.index >= 180
+    marked.to_csv(tmp_path / "m.csv", index=False)
+    code, out, _ = run(monkeypatch, capsys, "quality", tmp_path / "m.csv", "--target", "fraud")
+    assert code == 0
+    assert "100.0% of the generated rows are copies" in out
+    assert "is_synthetic" not in out
+    assert "fraud    category  0.000" in out
+    assert "fraud    category  0.833" in run(monkeypatch, capsys, "quality", tmp_path / "m.csv")[1]
+
+
+def test_columns_are_described(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{i:05d},{i % 3},{i / 7}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text("zip,level,x\n" + rows)
+    code, out, err = run(monkeypatch, capsys, "columns", tmp_path / "a.csv", "--as", "level=category", "--drop", "x")
+    assert (code, err) == (0, "")
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["zip", "identifier"], ["level", "category"]]
+
+
+def test_the_report_of_a_table_ends_in_a_command_that_works(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{'12O' if i == 7 else i},{'inf' if i == 8 else i % 5},{i % 4 // 3}\n" for i in range(40))
+    (tmp_path / "a.csv").write_text("a,b,fraud\n" + rows)
+    given = ("columns", tmp_path / "a.csv")
+    code, _, err = run(monkeypatch, capsys, *given)
+    first, *problems, last = err.splitlines()
+    assert (code, first[:6], len(problems)) == (1, "error:", 2)
+    assert all(line.startswith("- Expected ") for line in problems)
+    assert last.startswith(f"try: scorefield columns {tmp_path / 'a.csv'} ")
+    assert run(monkeypatch, capsys, *shlex.split(last)[2:])[0] == 0
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", "--target", "Fraud", "-o", "x.csv",
+                       "--na", "12O,inf")  # fmt: skip
+    assert (code, err.splitlines()[1].split(" --target ")[1]) == (1, "fraud -o x.csv --na 12O,inf")
+
+
+def test_errors_come_before_heavy_imports(tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "1,0\n2,1\n" * 20)
+    (tmp_path / "m.skops").write_text("no model")
+    data, model, output = (str(tmp_path / name) for name in ("a.csv", "m.skops", "o.csv"))
+    wrong = [
+        *([command, data + "?", "--target", "y", "-o", output] for command in ("resample", "fit")),
+        ["resample", data, "--target", "z", "-o", output],
+        ["resample", data, "--target", "y", "-o", output, "--model", "gausian"],
+        ["resample", data, "--target", "y", "-o", output, "--strategy", "2=30"],
+        ["resample", data, "--target", "y", "-o", output, "--as", "a=numbr"],
+        ["advise", data, "--target", "y", "--learner", "tree"],
+        ["predict", model, data, "-o", output, "--keep", "b"],
+        ["predict", model + "?", data, "-o", output],
+        ["sample", model + "?", "--label", "1", "-o", output],
+        ["info", model + "?"],
+        ["quality", data, "--target", "z"],
+        ["columns", data, "--drop", "b"],
+        ["columns", data, "--decimal", ";"],
+    ]
+    code = (
+        "import json, sys\nfrom scorefield.cli.main import main\ncodes = []\n"
+        "for arguments in json.loads(sys.argv[1]):\n    sys.argv = ['scorefield', *arguments]\n"
+        "    try:\n        main()\n    except SystemExit as stop:\n        codes.append(stop.code)\n"
+        "print(codes, [name for name in ('jax', 'sklearn', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(wrong)], capture_output=True, text=True)
+    codes, _, heavy = done.stdout.partition("] ")
+    assert set(json.loads(codes + "]")) == {1, 2}, done.stderr
+    assert len(json.loads(codes + "]")) == len(wrong)
+    assert heavy.strip() == "[]"
+
+
 BAD_FILES = {
     "empty.csv": (b"", "got an empty file"),
     "blank.csv": (b"\n\n", "Expected a header"),
     "header.csv": (b"a,fraud\n", "a header alone"),
     "twice.csv": (b"a,a,fraud\n1,2,0\n3,4,1\n", "'a' more than once"),
-    "latin.csv": ("name,fraud\nJosé,0\nx,1\n".encode("latin-1"), "UTF-8"),
+    "latin.csv": ("name,fraud\nJosé,0\nx,1\n".encode("latin-1"), "--encoding latin-1"),
     "ragged.csv": (b"a,fraud\n1,0\n2,1,5,6\n", "Expected"),
     "longer.csv": (b"a,b,fraud\n1,2,0,9\n3,4,1,9\n", "Expected a table"),
     "comma.csv": (b"a;fraud\n" + b"13,75;0\n0,99;1\n" * 20, "decimal point"),
-    "dates.csv": (b"when,fraud\n" + b"2020-01-02,0\n2021-05-06,1\n" * 20, "got dates such as '2020-01-02'"),
-    "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "different texts"),
+    "dates.csv": (b"when,fraud\n" + b"2020-01-02,0\n2021-05-06,1\n" * 20, "got "),
+    "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "Expected numbers"),
     "missing.csv": (b"a,fraud\n" + b"1,0\n,1\n" * 20, "Expected"),
     "nolabel.csv": (b"a,fraud\n" + b"1,0\n2,\n" * 20, "20 missing"),
     "one.csv": (b"a,fraud\n" + b"1,0\n2,0\n" * 20, "two classes"),
@@ -189,13 +292,16 @@ BAD_FILES = {
     "notarget.csv": (b"a,b\n0,1\n1,0\n", "got 'fraud'"),
     "damaged.parquet": (b"PAR1 but no more", "Expected a Parquet file"),
     "damaged.csv.gz": (b"\x1f\x8bnot really", "Expected"),
-    "table.xlsx": (b"PK", "ends in .csv, .csv.gz, .parquet"),
+    "table.xlsx": (b"PK", "Expected an Excel file"),
+    "table.sav": (b"$FL2", "ends in .csv, .csv.gz, .tsv"),
+    "rows.jsonl": (b'{"a": 1, "fraud": 0}\n{"a": 2,\n', "in line 2; correct it"),
+    "open.csv": (b'a,fraud\n"1,0\n2,1\n', "Expected"),
 }
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
 @pytest.mark.parametrize("command", ["resample", "fit"])
-def test_bad_input_is_refused_in_one_line_and_leaves_nothing(tmp_path, monkeypatch, capsys, name, command):
+def test_bad_input_is_refused_and_leaves_nothing(tmp_path, monkeypatch, capsys, name, command):
     content, message = BAD_FILES[name]
     (tmp_path / name).write_bytes(content)
     output = tmp_path / ("out.csv" if command == "resample" else "out.skops")
@@ -204,7 +310,8 @@ def test_bad_input_is_refused_in_one_line_and_leaves_nothing(tmp_path, monkeypat
     assert out == ""
     assert err.startswith("error: ")
     assert message in err
-    assert len(err.strip().splitlines()) == 1
+    _, *more = err.strip().splitlines()
+    assert all(line.startswith("try: scorefield ") for line in more)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -299,7 +406,9 @@ def test_usage_errors_have_code_two(tmp_path):
     assert RUNNER.invoke(app, ["sample", "m.skops", "--label", "1", "-n", "0", "-o", "x.csv"]).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["resample", "fit", "predict", "sample", "quality", "info", "reproduce", "demo"])
+@pytest.mark.parametrize(
+    "command", ["resample", "fit", "predict", "sample", "quality", "columns", "info", "reproduce", "demo"]
+)
 def test_help_shows_an_example(command):
     result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
     assert result.exit_code == 0
@@ -316,7 +425,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scorefield", "--debug", "info", str(tmp_path / "no.skops")])
     with pytest.raises(FileNotFoundError):
         main()
-    monkeypatch.setattr("scorefield.cli.app.state", {"debug": False, "quiet": False})
+    monkeypatch.setattr("scorefield.cli.console.state", {"debug": False, "quiet": False})
 
 
 @pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
@@ -356,7 +465,7 @@ def test_separators_inside_quotes_and_months_are_no_trouble(tmp_path, frame, mon
     odd.to_csv(tmp_path / "a.csv", index=False, sep=";")
     options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
     assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
-    assert list(pd.read_csv(tmp_path / "b.csv").columns) == list(odd.columns)
+    assert list(pd.read_csv(tmp_path / "b.csv", sep=";").columns) == list(odd.columns)
     odd.to_csv(tmp_path / "a.csv", index=False)
     code, out, _ = run(monkeypatch, capsys, "quality", tmp_path / "a.csv", tmp_path / "b.csv")
     assert code == 0
@@ -434,8 +543,8 @@ def test_names_with_dollar_signs_are_drawn(tmp_path, monkeypatch, capsys):
 
 
 MESSAGES = {
-    "nested": (["resample", "nested.parquet"], "column 'b' of {0}/nested.parquet, got list<element: int64>; flatten"),
-    "nested fit": (["fit", "nested.parquet"], "column 'b' of {0}/nested.parquet, got list<element: int64>; flatten"),
+    "nested": (["resample", "nested.parquet"], "column 'b', got list<element: int64>; flatten"),
+    "nested fit": (["fit", "nested.parquet"], "column 'b', got list<element: int64>; flatten"),
     "twice": (
         ["resample", "twice.parquet"],
         "unique column names in {0}/twice.parquet, got 'a' more than once; rename",
@@ -449,6 +558,7 @@ MESSAGES = {
         "Expected numbers in column 'fraud', as in 99 of its cells, got 'yes' in row 3",
     ),
     "text fit": (["fit", "text.csv"], "got text in 'a'; encode it as numbers or drop it"),
+    "stream": (["fit", "nested.parquet", "--stream", "--drop", "b"], "Expected no --as, --drop or --na for"),
     "absurd": (["resample", "good.csv", "--strategy", "1=99999999999999999999"], "GiB; ask for fewer rows"),
     "no number": (["resample", "good.csv", "--strategy", "1=²"], "Expected label=count with a label of ['0', '1']"),
 }
@@ -485,7 +595,7 @@ def test_messages_name_the_column_and_the_remedy(tmp_path, monkeypatch, capsys, 
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["1.5", "w"], "Expected numbers in column 'count', got 'w' in row 62; correct it, or encode"),
+        (["1.5", "w"], "got 'w' in row 62 below the header; correct them, or --na w if"),
         (["1.5", ""], "Expected no missing values, got some in column 'count'; fill or drop them"),
     ],
 )
@@ -493,7 +603,7 @@ def test_predict_names_the_column_of_a_bad_cell(fitted, tmp_path, monkeypatch, c
     from scorefield.data import tables
 
     folder, numbers = fitted
-    monkeypatch.setattr(tables.read_parts, "__defaults__", (50,))
+    monkeypatch.setattr(tables, "PART_ROWS", 50)
     count = [cells[0]] * 180
     count[61] = cells[1]
     numbers.assign(count=count).to_csv(tmp_path / "new.csv", index=False)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import narwhals as nw
 import numpy as np
 from narwhals import dependencies
 
@@ -168,37 +169,22 @@ def fill_gaps(table, values):
     table : ndarray, DataFrame or Table
     """
     whole, drawn = Table(table), Table(values)
-    columns = []
-    for name in whole.names:
-        own = whole.cells(name)
-        if own.known.all() or name not in drawn.names or not drawn.cells(name).known[~own.known].any():
-            columns.append(None)
-            continue
-        columns.append(own)
-    return _with_columns(whole, drawn, columns)
-
-
-def _with_columns(whole, drawn, columns):
-    """The table with the columns that have filled cells replaced."""
-    kind = whole.container["type"]
-    if kind == "numpy":
+    known = {name: whole.cells(name).known for name in whole.names}
+    wanting = [name for name in drawn.names if not known[name].all()]
+    if whole.container["type"] == "numpy":
         result = whole.native.copy()
-        for i, column in enumerate(columns):
-            if column is not None:
-                at = ~column.known
-                result[at, i] = drawn.native[at, i]
+        for i in wanting:
+            result[~known[i], i] = drawn.native[~known[i], i]
         return result
-    if kind == "pandas":
+    if whole.container["type"] == "pandas":
         result = whole.native.copy()
-        for i, column in enumerate(columns):
-            if column is not None:
-                own = whole.native.iloc[:, i]
-                new = drawn.native.iloc[:, drawn.names.index(whole.names[i])].set_axis(own.index)
-                result.isetitem(i, own.where(column.known, new))
+        for name in wanting:
+            i, own = whole.names.index(name), whole.native.iloc[:, whole.names.index(name)]
+            new = drawn.native.iloc[:, drawn.names.index(name)].set_axis(own.index)
+            result.isetitem(i, own.where(known[name], new))
         return result
-    frame, other = nw.from_native(whole.native, eager_only=True), nw.from_native(drawn.native, eager_only=True)
-    for name, column in zip(whole.names, columns, strict=True):
-        if column is not None:
-            mask = nw.new_series("known", column.known, backend=frame.implementation)
-            frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
+    frame, other = (nw.from_native(each.native, eager_only=True) for each in (whole, drawn))
+    for name in wanting:
+        mask = nw.new_series("known", known[name], backend=frame.implementation)
+        frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
     return frame.to_native()

@@ -550,8 +550,7 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
             drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
             return drawn[0] if isinstance(drawn, tuple) else drawn
         if self._mixed:
-            model, key = self._row_model(), key_from(state)
-            return model.space.table(model.sample(key, n, k)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
+            return self._row_model().generated(key_from(state), n, k)
         return self._like_fitted(self._sample_joint(k, n, key_from(state)).astype(self.dtype_))
 
     def impute(self, X, random_state=None):

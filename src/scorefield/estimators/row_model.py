@@ -29,6 +29,7 @@ HIDDEN_COPIES = 3  # per row, with random cells hidden
 MANY_ROWS = 20_000  # beyond them one copy is enough
 HIDDEN_SHARE = 0.5  # most of a row's columns that a copy hides
 STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
+NOISE, GENERATOR_MEMBERS, GENERATOR_STEPS = 0.15, 2, 1000  # `benchmarks/credible_rows.py`
 MAX_START_ROWS = 1024  # per class
 STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
 
@@ -144,6 +145,19 @@ class RowModel:
         """Log joint densities of all classes less those of the margins, (n, classes)."""
         return map_rows(Method(self.joint, "logits"), rows, points=len(self.joint.members))
 
+    def log_densities(self, rows):
+        """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
+        energies = map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members))
+        return energies[:, 0].astype(np.float64) + self.space.log_slopes(rows)
+
+    def scores(self, rows):
+        """Fields of all classes in the normal scores of the numbers, (n, classes, p)."""
+        return map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
+
+    def generated(self, key, n, label):
+        """A table of n rows of a class."""
+        return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
+
     def sample(self, key, n, label, starts=None, bounds="observed"):
         """n flat rows of a class, with the indices of the rows that their chains started from.
 
@@ -248,3 +262,13 @@ def fit_row_model(
     order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]
     return RowModel(space, joint, frame.color, starts), fits, table, splits
+
+
+def fit_generator(key, space, rows, labels, *, hidden, noise=None, max_steps=None, callback=None):
+    """A `RowModel` for generating rows and filling gaps, whose labels are given and not learned; and its records."""
+    model, fits, *_ = fit_row_model(
+        key, space, rows, labels, np.bincount(labels) / len(labels), label_weight=0.0, n_members=GENERATOR_MEMBERS,
+        hidden=hidden, noise=NOISE if noise is None else noise,
+        max_steps=GENERATOR_STEPS if max_steps is None else max_steps, callback=callback,
+    )  # fmt: skip
+    return model, fits
