@@ -7,9 +7,12 @@ import jax.numpy as jnp
 
 from scorefield._jax.pytrees import pytree
 from scorefield.fields.base import Field
-from scorefield.fields.divergence import network_divergence, network_laplacian
+from scorefield.fields.divergence import forward_divergence, network_divergence, network_laplacian
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.networks import Network, check_activation, init_network, last_layer_zero
+from scorefield.fields.student import StudentT
+
+BOUND = 5.0  # of inputs on a Student's t, in units of its scale
 
 
 @pytree
@@ -35,19 +38,23 @@ class EnergyField(Field):
     """s = grad potential with potential(x) = log base(x) + network((x - base.mean) / base.scale).
 
     The network grows at most linearly and the log of the Gaussian base falls quadratically, so that exp(potential)
-    always has a finite integral. Inputs are scaled to be independent of units and offsets; whitened inputs were
-    measurably worse. The base is not trained.
+    always has a finite integral. On a Student's t, whose log falls more slowly, the inputs u are bounded as
+    u / sqrt(1 + (u / BOUND)^2), so that the network is too. Inputs are scaled to be independent of units and offsets;
+    whitened inputs were measurably worse. The base is not trained.
     """
 
     network: Network
-    base: Gaussian
+    base: Gaussian | StudentT
     conservative = True
     unit_inputs = True
 
     def log_ratio(self, x: jax.Array) -> jax.Array:
         """potential(x) - log base(x)."""
         base = jax.lax.stop_gradient(self.base)
-        return self.network((x - base.mean) / base.scale)[0]
+        inputs = (x - base.mean) / base.scale
+        if isinstance(base, StudentT):
+            inputs = inputs / jnp.sqrt(1 + (inputs / BOUND) ** 2)
+        return self.network(inputs)[0]
 
     def potential(self, x: jax.Array) -> jax.Array:
         return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratio(x)
@@ -57,13 +64,15 @@ class EnergyField(Field):
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         base = jax.lax.stop_gradient(self.base)
+        if isinstance(base, StudentT):
+            return forward_divergence(self, x)
         score, divergence = base.value_and_divergence(x)
         _, gradient, laplacian = network_laplacian(self.network, (x - base.mean) / base.scale, jnp.diag(1 / base.scale))
         return score + gradient, divergence + laplacian
 
 
 def init_energy_field(
-    key: jax.Array, base: Gaussian, *, hidden: Sequence[int], activation: str = "silu"
+    key: jax.Array, base: Gaussian | StudentT, *, hidden: Sequence[int], activation: str = "silu"
 ) -> EnergyField:
     """An `EnergyField` whose last layer is zero, so that training starts at the base density."""
     check_activation(activation, smooth=True)

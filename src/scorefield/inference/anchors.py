@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from scorefield._jax.batching import as_rows, map_rows
-from scorefield._jax.pytrees import Method, leaf, pytree
+from scorefield._jax.pytrees import Method, leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
@@ -89,32 +89,43 @@ def counting_anchor(
 class Proposal:
     """Equal mixture of a wide Gaussian, which covers the tails, and a kernel estimate, which covers every mode.
 
-    Kernels share one covariance, so that their log densities are squared distances in whitened coordinates.
+    Kernels share one covariance, so that their log densities are squared distances in whitened coordinates. With
+    `degrees` of freedom the wide part is a Student's t, for densities with such tails.
     """
 
     base: Gaussian  # already widened
     centres: jax.Array  # (k, d), whitened
     bandwidth: float  # of the kernels, whitened
+    degrees: int | None = static(default=None)
 
     def log_density(self, x: jax.Array) -> jax.Array:
         z = (x - self.base.mean) @ self.base.whiten
         d = z.shape[-1]
         squares = jnp.sum(self.centres**2, axis=1) - 2 * self.centres @ z + z @ z
         log_kernels = -0.5 * squares / self.bandwidth**2 - d * jnp.log(self.bandwidth)
-        halves = jnp.stack([-0.5 * z @ z, jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
+        halves = jnp.stack([self._log_wide(z), jax.scipy.special.logsumexp(log_kernels) - jnp.log(len(self.centres))])
         log_unit = jnp.sum(jnp.log(jnp.diagonal(self.base.whiten))) - 0.5 * d * LOG_2PI
         return jax.scipy.special.logsumexp(halves) - jnp.log(2.0) + log_unit
+
+    def _log_wide(self, z: jax.Array) -> jax.Array:
+        """Log density of the wide part, less that of a standard Gaussian at zero."""
+        if self.degrees is None:
+            return -0.5 * z @ z
+        nu, d = self.degrees, z.shape[-1]
+        constant = float(gammaln((nu + d) / 2) - gammaln(nu / 2)) - 0.5 * d * np.log(nu / 2)
+        return constant - 0.5 * (nu + d) * jnp.log1p(z @ z / nu)
 
     def sample(self, key: jax.Array, n: int) -> np.ndarray:
         rng, centres = host_rng(key, Stream.IMPORTANCE_DRAWS), np.asarray(self.centres)
         noise = rng.normal(size=(n, centres.shape[1]))
         narrow = centres[rng.integers(0, len(centres), n)] + self.bandwidth * noise
-        z = np.where(rng.random((n, 1)) < 0.5, noise, narrow)
+        wide = noise if self.degrees is None else noise / np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
+        z = np.where(rng.random((n, 1)) < 0.5, wide, narrow)
         return (np.asarray(self.base.mean) + z @ np.asarray(self.base.color)).astype(np.float32)
 
 
-def importance_proposal(rows: object) -> Proposal:
-    """A `Proposal` for a table, with Scott's bandwidth."""
+def importance_proposal(rows: object, *, degrees: int | None = None) -> Proposal:
+    """A `Proposal` for a table, with Scott's bandwidth and, if given, tails of Student's t."""
     table = as_rows(rows)
     n, d = table.shape
     base = gaussian_from_covariance(table.mean(axis=0), WIDENING * shrunk_covariance(table))
@@ -122,7 +133,7 @@ def importance_proposal(rows: object) -> Proposal:
     # Repeated to a fixed length, so that all tables share one compiled program.
     chosen = table[np.resize(np.linspace(0, n - 1, n_kernels).astype(int), MAX_KERNELS)]
     centres = (chosen - np.asarray(base.mean)) @ np.asarray(base.whiten)
-    return Proposal(base, leaf(centres), float(n_kernels ** (-1 / (d + 4))))
+    return Proposal(base, leaf(centres), float(n_kernels ** (-1 / (d + 4))), degrees)
 
 
 def importance_anchor(
