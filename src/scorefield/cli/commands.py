@@ -57,15 +57,6 @@ def _supported(X):
     return X
 
 
-def _numbers(X):
-    """The columns that the classifier takes today: numbers without gaps."""
-    text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
-    if text:
-        raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
-    _check_no_gaps(X)
-    return X.astype(np.float64)
-
-
 def resample(table, target, *, strategy="auto", model="auto", chain=None, columns=None, seed=0, mark=False, verbose=0):
     """The table with generated rows, and the counts of each label before and after."""
     if mark and MARK in table:
@@ -87,7 +78,8 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, column
 def fit(table, target, *, reading, seed=0, verbose=0):
     """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table."""
     X, y = table.drop(columns=[target]), table[target]
-    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(_numbers(X), y.to_numpy())
+    kinds = {name: kind for name, kind in reading.columns.items() if name != target}
+    model = ScoreClassifier(columns=kinds or None, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
     return {
         "model": model,
         "target": target,
@@ -129,8 +121,11 @@ def scores(stored, part):
 
     model = stored["model"]
     X = part[features(stored)]
-    check_numbers(X, first_row=part.index[0] + 1)
-    log_proba, log_density = model.log_proba_and_density(_numbers(X))
+    if not hasattr(model, "space_"):  # fitted to complete numbers
+        check_numbers(X, first_row=part.index[0] + 1)
+        _check_no_gaps(X)
+        X = X.astype(np.float64)
+    log_proba, log_density = model.log_proba_and_density(X)
     proba = np.exp(log_proba)
     found = {f"predicted_{stored['target']}": model.decide(log_proba)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
@@ -146,9 +141,10 @@ def sample(stored, label, n, seed):
     if label not in known:
         raise ValueError(f"Expected a --label of {list(known)}, got {label!r}; choose one of them.")
     _check_memory(n, len(stored["columns"]))
-    rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
-    rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
-    rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
+    rows = model.sample(n, label=known[label], random_state=seed)
+    if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files
+        rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
+        rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
     return rows.assign(**{target: known[label]})[stored["columns"]]
 
 
