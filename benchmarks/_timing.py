@@ -166,10 +166,10 @@ class Rows:
         print(f"{len(self.rows)} rows in {path}")
 
 
-def parse(documentation, repeats=5, extend=None):
-    """Options that all speed benchmarks have."""
+def parse(documentation, repeats=5, extend=None, out="results/speed"):
+    """Options that these benchmarks have in common."""
     parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
-    parser.add_argument("--out", default="results/speed", help="folder of the rows")
+    parser.add_argument("--out", default=out, help="folder of the rows")
     parser.add_argument("--quick", action="store_true", help="small settings, to see that it runs")
     parser.add_argument("--repeats", type=int, default=None, help=f"times each job is run (default {repeats}, quick 1)")
     if extend:

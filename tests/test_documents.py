@@ -75,3 +75,15 @@ def test_public_names_are_documented():
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda path: path.stem)
 def test_examples_of_the_gallery_show_a_picture(path):
     assert path.read_text().rstrip().endswith("plt.show()")
+
+
+def test_tests_and_code_that_a_page_names_exist():
+    text = (ROOT / "docs" / "guide" / "exact.rst").read_text()
+    rows = text.split("   * - ")[2:]  # the first is the head of the table
+    assert len(rows) > 15
+    for row in rows:
+        code, named = re.search(r"``([\w/]+\.py)``", row)[1], re.findall(r"``([\w/]+\.py)::(\w+)``", row)
+        assert (ROOT / "src" / "scorefield" / code).is_file(), code
+        assert named, row
+        for path, name in named:
+            assert re.search(rf"^def {name}\(", (ROOT / "tests" / path).read_text(), flags=re.M), (path, name)

@@ -9,6 +9,7 @@ _PUBLIC = {
     "ScoreDensity": "estimators.density",
     "ScoreClassifier": "estimators.classifier",
     "ScoreOverSampler": "estimators.oversampling",
+    "ScoreImputer": "estimators.imputation",
     "PriorCorrectedClassifier": "estimators.prior_correction",
     "ScoreFeatures": "estimators.features",
     "LabellingClassifier": "estimators.labelling",

@@ -19,7 +19,8 @@ def error_console():
 def progress_bar(console, quiet=False):
     """A progress bar on standard error, hidden unless that is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+    console.quiet = quiet or not console.is_terminal  # rich before 14.3 prints a line after a disabled bar
+    return Progress(*columns, console=console, disable=console.quiet)
 
 
 def verbose(quiet):

@@ -188,3 +188,33 @@ def fill_gaps(table, values):
         mask = nw.new_series("known", known[name], backend=frame.implementation)
         frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
     return frame.to_native()
+
+
+def append_rows(table, rows):
+    """Two tables of the same container and columns, one after the other, with a fresh index.
+
+    Parameters
+    ----------
+    table, rows : ndarray, DataFrame or Table
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+        Cells of the first table are as they were. Whole numbers take pandas' nullable dtype where the second has gaps.
+    """
+    if isinstance(table, np.ndarray):
+        return np.concatenate([table, rows])
+    kind = Table(table).container["type"]
+    if kind == "pandas":
+        import pandas as pd
+
+        both = pd.concat([table, rows], ignore_index=True)
+        kept = {name: dtype for name, dtype in table.dtypes.items() if rows[name].dtype == dtype != both[name].dtype}
+        return both.astype(kept) if kept else both
+    if kind == "polars":
+        import polars as pl
+
+        return pl.concat([table, rows], how="vertical_relaxed")
+    import pyarrow as pa
+
+    return pa.concat_tables([table, rows], promote_options="permissive")

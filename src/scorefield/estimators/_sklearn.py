@@ -1,7 +1,8 @@
-"""scikit-learn's private names and its callbacks; no other module imports them."""
+"""scikit-learn's callbacks, and private names of scikit-learn and imbalanced-learn; no other module imports them."""
 
 import contextlib
 
+from imblearn.utils._validation import ArraysTransformer
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
@@ -23,6 +24,7 @@ except ImportError:
 
 
 __all__ = [
+    "ArraysTransformer",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.data.splits import same_rows
+from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -369,21 +368,16 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
 
     def _calibrate(self, seed, X, labels):
         """Temperature and intercepts from labels that models of the other folds predict."""
-        counts = np.bincount(labels)
-        n_folds = min(CALIBRATION_FOLDS, counts.min())
-        if n_folds < 2:
-            warn_caller("calibration needs two rows of each class; probabilities are not calibrated.")
-            return
         seed %= 1 << 31
+        splits = _calibration_splits(seed, X, labels)
+        if splits is None:
+            warn_caller("calibration needs more distinct rows of each class; probabilities are not calibrated.")
+            return
         inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
         if isinstance(self.density, dict):
             inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
-        logits = np.empty((len(labels), len(counts)))
-        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(X, labels, same_rows(X))
-        for kept, held in folds:
-            if len(np.unique(labels[kept])) < len(counts):
-                warn_caller("calibration needs several distinct rows of each class; probabilities are not calibrated.")
-                return
+        logits = np.empty((len(labels), len(self.classes_)))
+        for kept, held in splits:
             logits[held] = clone(inner).fit(X[kept], labels[kept])._posterior_logits(X[held])
         self.temperature_, self.intercepts_ = fit_temperature(logits, labels, intercepts=True)
 
@@ -578,6 +572,16 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
             step /= 4
         warn_of_low_acceptance(drawn, sampler)
         return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+
+
+def _calibration_splits(seed, X, labels):
+    """Folds without which every class still has the two rows that a density needs; None where there are too few."""
+    groups, n_classes = same_rows(X), labels.max() + 1
+    if min(len(np.unique(groups[labels == k])) for k in range(n_classes)) < CALIBRATION_FOLDS:
+        return None
+    splits = stratified_folds(labels, groups, CALIBRATION_FOLDS, seed)
+    fewest = min(np.bincount(labels[kept], minlength=n_classes).min() for kept, _ in splits)
+    return splits if fewest > 1 else None
 
 
 def _log_probabilities(logits, dtype):

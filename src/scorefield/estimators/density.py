@@ -52,6 +52,7 @@ from scorefield.training.losses import (
     default_noise,
     mean_loss,
 )
+from scorefield.training.roughness import roughness
 from scorefield.training.together import Task
 
 MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
@@ -308,6 +309,8 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
                 report.close(f"{name}: weights of step {fit.best_step}")
         field = self._choose(prepared, trained)
         self.model_ = to_plain(field)
+        if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
+            _warn_of_a_rough_field(key, field, rows)
         order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(order)]
         covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
@@ -610,6 +613,17 @@ def fisher_divergence(density, score, X):
     if found.shape != truth.shape:
         raise ValueError(f"Expected the true score at each row, shape {found.shape}, got shape {truth.shape}.")
     return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
+
+
+def _warn_of_a_rough_field(key, field, rows):
+    """Warn where matching without noise learned single rows, which its own held-out loss need not show."""
+    found = roughness(key, field, rows)
+    if found.fooled:
+        warn_caller(
+            f"Score matching without noise learned single rows: its loss is {found.loss:.3g} at the rows and "
+            f"{found.moved:.3g} beside them (a Gaussian has {found.gaussian:.3g} and {found.gaussian_moved:.3g}). Use "
+            "objective='denoising' or noise > 0, standardize=True, fewer steps or a smaller network."
+        )
 
 
 def warn_of_low_acceptance(samples, sampler):

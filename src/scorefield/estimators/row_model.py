@@ -135,6 +135,20 @@ def regressed(z, precision):
     return filled
 
 
+def _typical_rows(draws, layout):
+    """Median numbers and commonest codes of complete flat rows (draws, n, d)."""
+    p = layout.n_numbers
+    numbers, codes = np.where(draws[:, :, p : 2 * p] > 0, draws[:, :, :p], np.nan), draws[:, :, 2 * p :]
+    counts = np.stack([(codes == level).sum(axis=0) for level in range(int(codes.max(initial=0)) + 1)])
+    typical = counts.argmax(axis=0)
+    known = ~np.isnan(numbers).all(axis=0)
+    for number, category in layout.variables:
+        if number >= 0 and category >= 0:
+            known[:, number] = typical[:, category] == 0
+    median = np.nanmedian(np.where(known, numbers, 0.0), axis=0)
+    return np.hstack([np.where(known, median, 0.0), known, typical]).astype(np.float32)
+
+
 class RowModel:
     """A fitted energy of mixed rows, with rows to start chains from."""
 
@@ -158,19 +172,20 @@ class RowModel:
         """A table of n rows of a class."""
         return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
 
-    def sample(self, key, n, label, starts=None, bounds="observed"):
+    def sample(self, key, n, label, starts=None, limits=None):
         """n flat rows of a class, with the indices of the rows that their chains started from.
 
-        Gaps of a start row stay gaps. Numbers are kept within those of the start rows unless `bounds` is None.
+        Gaps of a start row stay gaps. Numbers are kept within those of the rows `limits`, if there are any.
         """
-        starts = self.start_rows[label] if starts is None else starts
+        if starts is None:
+            starts = limits = self.start_rows[label]
         rng = host_rng(key, Stream.CHAIN_STARTS)
         rounds = [rng.permutation(len(starts)) for _ in range(-(-n // len(starts)))]
         parents = np.concatenate(rounds)[:n] if rounds else np.zeros(0, int)
         free = np.asarray(map_rows(Method(self.space.layout, "present"), starts[parents])).astype(bool)
         rows = self._walk(key, starts[parents], free, ClassEnergy(self.joint, np.int32(label)))
-        if bounds is not None:
-            self._bound(rows, starts)
+        if limits is not None:
+            self._bound(rows, limits)
         return rows, parents
 
     def _walk(self, key, rows, free, energy):
@@ -219,11 +234,15 @@ class RowModel:
                 rows[own, p + number] = 1.0
         return rows
 
-    def filled(self, key, table, label=None):
-        """A table like the given one: its gaps are drawn, its known cells are as they were."""
+    def filled(self, key, table, n_draws=1):
+        """A table like the given one: its gaps are drawn, its known cells are as they were.
+
+        With several draws a gap takes their median, or the commonest level.
+        """
         rows = self.space.rows(table)
-        drawn = self.space.table(self.impute(key, rows, label), like=table, rng=host_rng(key, Stream.POOLED_LEVELS))
-        return fill_gaps(table, drawn)
+        drawn = [self.impute(jax.random.fold_in(key, draw), rows) for draw in range(n_draws)]
+        rows = drawn[0] if n_draws == 1 else _typical_rows(np.stack(drawn), self.space.layout)
+        return fill_gaps(table, self.space.table(rows, like=table, rng=host_rng(key, Stream.POOLED_LEVELS)))
 
     def log_constants(self, key):
         """Constants that make each class's energy a log density of complete rows, with errors, (classes, 2)."""
@@ -257,7 +276,7 @@ def fit_row_model(
     frame = class_frame(numbers, labels, noise, known)
     joint, fits = train_joint(
         key, table, splits, frame, frequencies=frequencies, label_weight=label_weight, hidden=hidden,
-        max_steps=max_steps, callback=callback, layout=space.layout,
+        max_steps=max_steps, callback=callback, layout=space.layout, two_views=label_weight > 0,
     )  # fmt: skip
     order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]

@@ -35,16 +35,20 @@ class RowLayout:
     def numbers(self, row: jax.Array) -> jax.Array:
         """The numbers that a network sees: zero at a spike, a filled-in value at a gap."""
         x, _, codes = self.split(row)
-        for number, category in self.variables:
-            if number >= 0 and category >= 0:
-                x = x.at[number].multiply(codes[category] <= 0)
-        return x
+        spiked = [(j, k) for j, k in self.variables if j >= 0 and k >= 0]
+        if not spiked:
+            return x
+        places, categories = (np.array(part) for part in zip(*spiked, strict=True))
+        return x.at[places].multiply(codes[categories] <= 0)
 
     def indicators(self, row: jax.Array) -> jax.Array:
         """Zeros and ones for the level of each category, none of them at a gap, and for each known number."""
         _, known, codes = self.split(row)
-        levels = [jax.nn.one_hot(codes[j], size) for j, size in enumerate(self.sizes)]
-        return jnp.concatenate([*levels, known])
+        if not self.sizes:
+            return known
+        categories = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        levels = np.concatenate([np.arange(size) for size in self.sizes])
+        return jnp.concatenate([(codes[categories] == levels).astype(known.dtype), known])
 
     @property
     def n_indicators(self) -> int:
@@ -53,7 +57,10 @@ class RowLayout:
     def present(self, row: jax.Array) -> jax.Array:
         """True for every column that has a value."""
         _, known, codes = self.split(row)
-        return jnp.stack([codes[k] >= 0 if k >= 0 else known[j] > 0 for j, k in self.variables])
+        numbers, categories = np.array(self.variables).T
+        has_level = codes[categories] >= 0 if self.sizes else False
+        has_number = known[numbers] > 0 if self.n_numbers else False
+        return jnp.where(categories >= 0, has_level, has_number)
 
     def moved(self, row: jax.Array, shift: jax.Array) -> jax.Array:
         """The row with its known numbers moved."""
@@ -76,11 +83,12 @@ class ColumnMargins:
         """Log density of the known cells, counting levels and spikes."""
         x, known, codes = self.layout.split(row)
         total = jnp.sum(known * self._log_normal(x, self.deviations))
-        for v, (_, category) in enumerate(self.layout.variables):
-            if category >= 0:
-                share = self.log_shares[v, jnp.maximum(codes[category], 0)]
-                total += jnp.where(codes[category] >= 0, share, 0.0)
-        return total
+        with_levels = [(v, k) for v, (_, k) in enumerate(self.layout.variables) if k >= 0]
+        if not with_levels:
+            return total
+        columns, categories = (np.array(part) for part in zip(*with_levels, strict=True))
+        own = codes[categories]
+        return total + jnp.sum(jnp.where(own >= 0, self.log_shares[columns, jnp.maximum(own, 0)], 0.0))
 
     def __call__(self, row: jax.Array) -> jax.Array:
         """Gradient in the numbers: (p,)."""
@@ -91,27 +99,28 @@ class ColumnMargins:
     def _log_normal(x: jax.Array, deviation: jax.Array) -> jax.Array:
         return -0.5 * (x / deviation) ** 2 - jnp.log(deviation) - 0.5 * jnp.log(2 * jnp.pi)
 
-    def draw(self, key: jax.Array, row: jax.Array, column: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
+    def draw(self, z: jax.Array, row: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
         """n copies of a row, the first as it is, the others with one column drawn anew; and their log margins.
 
         Where the present value and draws from a law q compete in proportion to p / q, the chain that moves to the
-        winner leaves p as it is, and the logarithm of the first one's share is a proper loss for p.
+        winner leaves p as it is, and the logarithm of the first one's share is a proper loss for p. `z` (2, n) are
+        standard normal numbers: one call of a generator is quicker to compile than several.
         """
-        layout = self.layout
+        layout, n = self.layout, z.shape[1]
         x, known, codes = layout.split(row)
-        numbers = jnp.asarray([j for j, _ in layout.variables])
-        categories = jnp.asarray([k for _, k in layout.variables])
+        numbers, categories = (jnp.asarray(part) for part in np.array(layout.variables).T)
         number, category, log_shares = numbers[column], categories[column], self.log_shares[column]
-        key_level, key_value = jax.random.split(key)
-        levels = jax.random.categorical(key_level, log_shares, shape=(n,))
+        levels = pick(z[0], log_shares)
         if layout.sizes:
             levels = levels.at[0].set(jnp.where(category >= 0, jnp.maximum(codes[category], 0), 0))
+        else:
+            levels = jnp.zeros(n, int)
         log_margin = log_shares[levels]
         own_number = jnp.arange(layout.n_numbers) == number
         own_category = jnp.arange(len(layout.sizes)) == category
         if layout.n_numbers:
             deviation = self.deviations[number]
-            values = (deviation * jax.random.normal(key_value, (n,))).at[0].set(x[number])
+            values = (deviation * z[1]).at[0].set(x[number])
             is_number = (number >= 0) & (levels == 0)
             log_margin += jnp.where(is_number, self._log_normal(values, deviation), 0.0)
             x = jnp.where(own_number & is_number[:, None], values[:, None], x)
@@ -120,6 +129,13 @@ class ColumnMargins:
             x, known = (jnp.broadcast_to(part, (n, 0)) for part in (x, known))
         codes = jnp.where(own_category, levels[:, None], codes)
         return jax.vmap(layout.join)(x, known, codes), log_margin
+
+
+def pick(z: jax.Array, log_weights: jax.Array) -> jax.Array:
+    """Indices with probabilities in proportion to the weights, one for each standard normal number."""
+    shares = jnp.cumsum(jax.nn.softmax(log_weights))
+    below = jax.scipy.special.ndtr(jnp.atleast_1d(z))[:, None] > shares[:-1]  # the last index takes the rest
+    return jnp.sum(below, axis=1).reshape(jnp.shape(z))
 
 
 def fit_margins(rows: np.ndarray, layout: RowLayout, variances: np.ndarray) -> ColumnMargins:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from scorefield._jax.pytrees import compiled
-from scorefield.sampling.row_chains import redraw
+from scorefield.sampling.row_chains import REDRAW_NORMALS, redraw
 
 CHAINS = 256
 TEMPERATURES = 64  # from the margins, whose constant is known, to the energy
@@ -25,19 +25,22 @@ def _log_weights(key: jax.Array, energy: Any, row: jax.Array, *, n_chains: int) 
         key_start, key_moves = jax.random.split(key)
 
         def from_margin(row, step):
-            column, key = step
-            drawn = margins.draw(key, row, column, 2)[0][1]
+            column, z = step
+            drawn = margins.draw(z, row, column)[0][1]
             return jnp.where(free[column], drawn, row), None
 
         columns = jnp.arange(len(margins.layout.variables))
-        start, _ = jax.lax.scan(from_margin, row, (columns, jax.random.split(key_start, len(columns))))
+        start, _ = jax.lax.scan(from_margin, row, (columns, jax.random.normal(key_start, (len(columns), 2, 2))))
 
         def warm(state, step):
             row, log_weight = state
             temper, key = step
             log_weight += (energy.potential(row) - margins.potential(row)) / TEMPERATURES
-            for k in jax.random.split(key, MOVES):
-                row = redraw(k, energy.potential, margins, row, free, temper)
+
+            def move(row, z):
+                return redraw(z, energy.potential, margins, row, free, temper), None
+
+            row, _ = jax.lax.scan(move, row, jax.random.normal(key, (MOVES, REDRAW_NORMALS)))
             return (row, log_weight), None
 
         tempers = jnp.arange(1, TEMPERATURES + 1) / TEMPERATURES

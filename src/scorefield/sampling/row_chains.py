@@ -13,35 +13,38 @@ import numpy as np
 
 from scorefield._jax.batching import bucket, pad_rows, rows_per_call
 from scorefield._jax.pytrees import compiled
-from scorefield.fields.rows import CANDIDATES, ColumnMargins
+from scorefield.fields.rows import CANDIDATES, NO_SHARE, ColumnMargins, pick
 
+REDRAW_NORMALS = 2 * CANDIDATES + 2
 FURTHEST = 6.0  # standard deviations that numbers are kept within: a normal score beyond it has no row
 
 
 def redraw(
-    key: jax.Array, potential: Any, margins: ColumnMargins, row: jax.Array, free: jax.Array, temper: Any
+    z: jax.Array, potential: Any, margins: ColumnMargins, row: jax.Array, free: jax.Array, temper: Any = 1.0
 ) -> jax.Array:
-    """The row with one random free column drawn anew by the energy margins + temper (potential - margins)."""
-    key_column, key_draws, key_choice = jax.random.split(key, 3)
-    column = jax.random.categorical(key_column, jnp.where(free, 0.0, -jnp.inf))
-    rows, log_margin = margins.draw(key_draws, row, column, CANDIDATES)
+    """The row with one random free column drawn anew by the energy margins + temper (potential - margins).
+
+    `z` are REDRAW_NORMALS standard normal numbers.
+    """
+    column = pick(z[0], jnp.where(free, 0.0, NO_SHARE))
+    rows, log_margin = margins.draw(z[2:].reshape(2, CANDIDATES), row, column)
 
     def log_weight(candidate: jax.Array) -> jax.Array:
         base = margins.potential(candidate)
         return base + temper * (potential(candidate) - base)
 
-    chosen = jax.random.categorical(key_choice, jax.vmap(log_weight)(rows) - log_margin)
+    chosen = pick(z[1], jax.vmap(log_weight)(rows) - log_margin)
     return jnp.where(free.any(), rows[chosen], row)
 
 
 def langevin(
-    key: jax.Array, potential: Any, margins: ColumnMargins, color: jax.Array, row: jax.Array, free: jax.Array, step: Any
+    z: jax.Array, potential: Any, margins: ColumnMargins, color: jax.Array, row: jax.Array, free: jax.Array, step: Any
 ) -> jax.Array:
     """One Langevin step of the free numbers, in units of the noise that the energy was learned with."""
     layout = margins.layout
     x, known, codes = layout.split(row)
     slope = jax.grad(potential)(row)[: len(x)] * free
-    shift = step * (slope @ color.T) @ color + jnp.sqrt(2 * step) * jax.random.normal(key, x.shape) @ color
+    shift = step * (slope @ color.T) @ color + jnp.sqrt(2 * step) * z @ color
     # Noise of other numbers must not reach held ones; `known` is zero at spikes.
     return layout.join(jnp.clip(x + known * free * shift, -FURTHEST, FURTHEST), known, codes)
 
@@ -63,10 +66,10 @@ def _walk(
         numbers = free_numbers(margins, free)
 
         def advance(row, key):
-            key_langevin, key_redraw = jax.random.split(key)
+            z = jax.random.normal(key, (REDRAW_NORMALS + len(numbers),))
             if margins.layout.n_numbers:
-                row = langevin(key_langevin, energy.potential, margins, color, row, numbers, step)
-            return redraw(key_redraw, energy.potential, margins, row, free, 1.0), None
+                row = langevin(z[REDRAW_NORMALS:], energy.potential, margins, color, row, numbers, step)
+            return redraw(z[:REDRAW_NORMALS], energy.potential, margins, row, free), None
 
         row = jax.lax.scan(advance, row, jax.random.split(key, n_steps))[0]
         if not margins.layout.n_numbers:

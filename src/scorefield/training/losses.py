@@ -15,7 +15,7 @@ from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField
 from scorefield.fields.joint import JointEnergies
 from scorefield.fields.neural import EnergyField
-from scorefield.fields.rows import CANDIDATES
+from scorefield.fields.rows import CANDIDATES, pick
 
 
 def default_noise(n: int, d: int) -> float:
@@ -172,8 +172,8 @@ class JointLoss:
         """Denoising and, for mixed rows, ranking of one column."""
         layout = getattr(model.base, "layout", None)
         x, label = row.x, row.label
-        key_noise, key_rank = (key, key) if layout is None else jax.random.split(key)
-        z = jax.random.normal(key_noise, self.color.shape[:1])
+        p, ranked = len(self.color), 0 if layout is None else 2 * CANDIDATES + 1
+        z, z_ranked = jnp.split(jax.random.normal(key, (p + ranked,)), [p])
         noisy = x + z @ self.color if layout is None else layout.moved(x, z @ self.color)
         loss = jnp.zeros(())
         if len(z):
@@ -184,16 +184,15 @@ class JointLoss:
             # A gap has no score, and its noise adds a constant: what remains is the loss of the known numbers.
             loss = 0.5 * jnp.mean((self.color @ score + z) ** 2)
         if layout is not None:
-            loss = loss + self._ranking(model, key_rank, noisy, label)
+            loss = loss + self._ranking(model, z_ranked, noisy, label)
         weight = self.class_weights[label] if row.weight is None else self.class_weights[label] * row.weight
         return weight * loss
 
-    def _ranking(self, model: JointEnergies, key: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
+    def _ranking(self, model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
         """Minus the log share of a random column's value among CANDIDATES; zero for a gap."""
         margins = jax.lax.stop_gradient(model.base)
-        key_column, key_draws = jax.random.split(key)
-        column = jax.random.randint(key_column, (), 0, len(margins.layout.variables))
-        rows, log_margin = margins.draw(key_draws, row, column, CANDIDATES)
+        column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
+        rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
         energies = jax.vmap(model)(rows)[:, label] - log_margin
         return -jax.nn.log_softmax(energies)[0] * margins.layout.present(row)[column]
 
@@ -210,6 +209,8 @@ class JointLoss:
         keys = jax.random.split(key, n)
         first = jax.tree.map(lambda leaf: leaf[:n], rows)
         loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, keys, first))
+        if len(self.class_weights) == 1:
+            return loss
         labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, rows)
         return loss + self.label_weight * jnp.mean(labels)
 
