@@ -228,6 +228,36 @@ def sample(
 
 @app.command()
 @reads_table
+def impute(
+    data: Data,
+    output: Output,
+    reading: Reading,
+    draws: Annotated[int, typer.Option(min=1, help="Draws per gap; of several the middle one is taken.")] = 1,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Fill the gaps of a table with values that go with the known cells, which stay as they are.
+
+    Example: [b]scorefield impute data.csv -o full.csv[/b]
+    """
+    check_output(output, force=force)
+    with working(f"reading {data}", quiet):
+        table = tables.read_table(data, reading)
+
+    from scorefield.cli import commands
+
+    full = commands.impute(
+        table.frame, n_draws=draws, columns=reading.columns, seed=seed, verbose=verbose(quiet)
+    )  # fmt: skip
+    cells = table.filled_for(output_file(output, table.file), full)
+    write_parts(output, [cells], like=table.file, replace=force)
+    before, after = (int(frame.isna().to_numpy().sum()) for frame in (table.frame, full))
+    say(quiet, f"filled {before - after} of {before} gaps\nwrote {output}")
+
+
+@app.command()
+@reads_table
 def quality(
     real: Annotated[pathlib.Path, typer.Argument(help="The real table, or one that [b]resample --mark[/b] wrote.")],
     reading: Reading,

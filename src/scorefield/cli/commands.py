@@ -11,11 +11,11 @@ from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
 MAX_CATEGORIES = 100  # distinct texts that a column of categories may have
-DATE = r".*\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|.*\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b.*"
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
@@ -35,46 +35,16 @@ def _check_memory(n_rows, n_columns):
         )
 
 
-def _supported(X):
-    """The columns that the estimators take today: numbers and categories. Text becomes categories."""
-    import pandas as pd
-
-    X = X.copy()
-    for name in X.columns:
-        if pd.api.types.is_numeric_dtype(X[name].dtype) or isinstance(X[name].dtype, pd.CategoricalDtype):
-            continue
-        values = X[name].dropna().astype(str)
-        if len(values) and values.iloc[:200].str.fullmatch(DATE).all():
-            raise ValueError(
-                f"Expected numbers or categories in column {name!r}, got dates such as {values.iloc[0]!r}; --drop it."
-            )
-        if values.nunique() > MAX_CATEGORIES:
-            raise ValueError(
-                f"Expected numbers or at most {MAX_CATEGORIES} categories in column {name!r}, got {values.nunique()} "
-                f"different texts such as {values.iloc[0]!r}; --drop it."
-            )
-        X[name] = X[name].astype("category")
-    return X
-
-
-def _numbers(X):
-    """The columns that the classifier takes today: numbers without gaps."""
-    text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
-    if text:
-        raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
-    _check_no_gaps(X)
-    return X.astype(np.float64)
-
-
 def resample(table, target, *, strategy="auto", model="auto", chain=None, columns=None, seed=0, mark=False, verbose=0):
     """The table with generated rows, and the counts of each label before and after."""
     if mark and MARK in table:
         raise ValueError(f"Expected no column {MARK} in the table with --mark, got one; rename it.")
-    X, y = _supported(table.drop(columns=[target])), table[target]
+    X, y = table.drop(columns=[target]), table[target]
     sampler = Langevin(**{**NEAR, **chain}) if chain else None
     if isinstance(strategy, dict):
         _check_memory(sum(strategy.values()), table.shape[1])
-    over = ScoreOverSampler(strategy, ScoreDensity(model=model, verbose=verbose), sampler, random_state=seed)
+    density = ScoreDensity(model=model, verbose=verbose)
+    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=_without(columns, target))
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
@@ -84,10 +54,22 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, column
     return result, before, after
 
 
+def _without(columns, target):
+    """The kinds of the other columns; None without any."""
+    return {name: kind for name, kind in (columns or {}).items() if name != target} or None
+
+
+def impute(table, *, n_draws=1, columns=None, seed=0, verbose=0):
+    """The table with its gaps filled."""
+    imputer = ScoreImputer(n_draws=n_draws, columns=columns or None, random_state=seed, verbose=verbose)
+    return imputer.fit(table).transform(table)
+
+
 def fit(table, target, *, reading, seed=0, verbose=0):
     """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table."""
     X, y = table.drop(columns=[target]), table[target]
-    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(_numbers(X), y.to_numpy())
+    kinds = _without(reading.columns, target)
+    model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
     return {
         "model": model,
         "target": target,
@@ -129,8 +111,11 @@ def scores(stored, part):
 
     model = stored["model"]
     X = part[features(stored)]
-    check_numbers(X, first_row=part.index[0] + 1)
-    log_proba, log_density = model.log_proba_and_density(_numbers(X))
+    if not hasattr(model, "space_"):  # fitted to complete numbers
+        check_numbers(X, first_row=part.index[0] + 1)
+        _check_no_gaps(X)
+        X = X.astype(np.float64)
+    log_proba, log_density = model.log_proba_and_density(X)
     proba = np.exp(log_proba)
     found = {f"predicted_{stored['target']}": model.decide(log_proba)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
@@ -146,9 +131,10 @@ def sample(stored, label, n, seed):
     if label not in known:
         raise ValueError(f"Expected a --label of {list(known)}, got {label!r}; choose one of them.")
     _check_memory(n, len(stored["columns"]))
-    rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
-    rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
-    rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
+    rows = model.sample(n, label=known[label], random_state=seed)
+    if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files
+        rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
+        rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
     return rows.assign(**{target: known[label]})[stored["columns"]]
 
 
@@ -176,11 +162,21 @@ def advise(table, target, *, learner, minutes, seed):
     known = learners(seed)
     if learner not in known:
         raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
-    X = _supported(table.drop(columns=target))
+    X = table.drop(columns=target)
     _check_no_gaps(X)
+    _check_levels(X)
     columns = pd.get_dummies(X, dtype=float)
     return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
                      minutes=minutes, random_state=seed)  # fmt: skip
+
+
+def _check_levels(X):
+    for name in X.columns:
+        if X[name].dtype.kind not in "iufb" and X[name].nunique() > MAX_CATEGORIES:
+            raise ValueError(
+                f"Expected numbers or at most {MAX_CATEGORIES} categories in column {name!r}, got {X[name].nunique()} "
+                f"different values such as {X[name].iloc[0]!r}; --drop it."
+            )
 
 
 def write_advice_page(path, advice, *, replace=True):

@@ -59,12 +59,12 @@ class FileTable:
         return [self.and_columns(output, frame[more].iloc[: len(self)]), frame.iloc[len(self) :]]
 
     def filled_for(self, output, full):
-        """The same with the gaps of the rows replaced by the values of `full`, a DataFrame of the same rows."""
+        """The cells of `cells_for`, with values of `full`, a DataFrame of the same rows, in the place of gaps."""
         pa = import_pyarrow()
         cells = self.cells_for(output)
         columns = {}
         for name in cells.column_names:
-            gaps = pa.array(self.frame[name].isna().to_numpy())
+            gaps = pa.array((self.frame[name].isna() & full[name].notna()).to_numpy())
             found = output.encode(full[name], cells.column(name).type)
             columns[name] = pa.compute.if_else(gaps, found, cells.column(name))
         return pa.table(columns)

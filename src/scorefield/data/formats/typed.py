@@ -111,10 +111,9 @@ def read_tokens(name, cells, how):
     structured = pc.match_substring_regex(cells, r"^[\[{]")
     if pc.any(structured).as_py():
         return None, [_nested(name, f"a list or object in {_place(structured, how)}")]
-    quoted = pc.starts_with(cells, '"')
-    if not pc.any(quoted).as_py() and pc.all(pc.is_in(cells.drop_null(), pa.array(["true", "false"]))).as_py():
-        known = len(cells) > cells.null_count
-        return (Column("bool", cells.cast(pa.bool_())) if known else _empty(cells)), []
+    flags = pc.all(pc.is_in(cells.drop_null(), pa.array(["true", "false"]))).as_py()
+    if flags and how.kind not in TEXT_KINDS and cells.null_count < len(cells):
+        return Column("bool", cells.cast(pa.bool_())), []
     text = pa.array([json.loads(c) if c is not None and c[0] == '"' else c for c in cells.to_pylist()], pa.string())
     numeric = pc.match_substring_regex(cells, number_pattern("."))
     text = _without(text, how.gaps)
@@ -174,11 +173,11 @@ def _typed(name, text, numeric, how):
     """The typed column of `text`, of which the cells `numeric` are numbers."""
     pa = import_pyarrow()
     pc = pa.compute
+    if how.kind in TEXT_KINDS:
+        return Column("text", text), []
     n_known, n_numbers = len(text) - text.null_count, pc.sum(numeric).as_py() or 0
     if not n_known:
         return _empty(text), []
-    if how.kind in TEXT_KINDS:
-        return Column("text", text), []
     words = pa.array([] if how.target else GAPS, pa.string())
     odd = pc.fill_null(pc.and_(pc.invert(numeric), pc.invert(pc.is_in(text, words))), False)
     n_odd = pc.sum(odd).as_py()
