@@ -11,6 +11,7 @@ from scorefield import (
     ScoreClassifier,
     ScoreDensity,
     ScoreFeatures,
+    ScoreImputer,
     ScoreOverSampler,
 )
 
@@ -28,6 +29,7 @@ DEFAULT = [
     ScoreClassifier(n_members=2, **{**LIGHT, "max_steps": 500}),  # the suite asks for an accuracy of .83
     PriorCorrectedClassifier(LogisticRegression()),
     ScoreFeatures(light("gaussian")),
+    ScoreImputer(**{**LIGHT, "max_steps": 50}),
     ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
     LabellingClassifier(density=light("gaussian"), random_state=0),
     LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),
@@ -36,7 +38,15 @@ DEFAULT = [
 ]
 
 
-@parametrize_with_checks(DEFAULT)
+def expected_failures(estimator):
+    """Checks that cannot hold, with the reason."""
+    if not isinstance(estimator, ScoreClassifier):
+        return {}
+    reason = "rows are trained on in random batches: a weight of two and a repeated row agree in law, not in bits"
+    return dict.fromkeys(("check_sample_weight_equivalence_on_dense_data", "check_sample_weights_invariance"), reason)
+
+
+@parametrize_with_checks(DEFAULT, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from scorefield.data.columns import check_numbers
+from scorefield.data.checks import check_numbers
 from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of

@@ -97,7 +97,7 @@ def _checked_names(names):
         )
     twice = [repr(name) for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"Expected column names that differ, got {', '.join(twice)} more than once; rename them.")
+        raise ValueError(f"Expected unique column names, got {', '.join(twice)} more than once; rename them.")
     return names
 
 

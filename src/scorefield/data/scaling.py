@@ -5,8 +5,8 @@ from scipy.special import ndtri
 
 from scorefield.fields.gaussian import shrunk_covariance
 
-SHARED = 3  # rows from which on a value is one that numbers repeat
-MAX_KNOTS = 257  # per column: a score between two of them is off by less than a hundredth
+ROWS_PER_KNOT = 20  # a slope between two knots is then known to a fifth; fewer would follow single rows
+FEWEST_KNOTS, MAX_KNOTS = 4, 257
 LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
 
 
@@ -96,7 +96,7 @@ class NormalScores:
 
 
 def _rank_knots(known):
-    """Values, scores, and first and last score of the distinct values; of single ones at most MAX_KNOTS are kept."""
+    """Values, scores, and first and last score of those values that many rows share or that are quantiles."""
     values, counts = np.unique(known, return_counts=True)
     if len(values) < 2:  # any scale will do
         centre = values[0] if len(values) else 0.0
@@ -105,11 +105,13 @@ def _rank_knots(known):
     above = np.cumsum(counts) / counts.sum()
     below = above - counts / counts.sum()
     scores = ndtri((below + above) / 2)
-    shared = counts >= SHARED
-    low, high = np.where(shared, ndtri(below), scores), np.where(shared, ndtri(above), scores)
+    shared = counts >= ROWS_PER_KNOT / 2
+    low, high = ndtri(below), ndtri(above)
     low[0], high[-1] = scores[0], scores[-1]
-    spread = np.round(np.linspace(0, len(values) - 1, min(len(values), MAX_KNOTS))).astype(int)
-    kept = np.union1d(spread, np.flatnonzero(shared))
+    n_knots = int(np.clip(counts.sum() // ROWS_PER_KNOT, FEWEST_KNOTS, MAX_KNOTS))
+    spread = np.searchsorted(above, np.linspace(0, 1, n_knots)).clip(0, len(values) - 1)
+    kept = np.unique(np.concatenate([[0, len(values) - 1], spread, np.flatnonzero(shared)]))
+    low, high = np.where(shared, low, scores), np.where(shared, high, scores)
     return np.stack([values, scores, low, high])[:, kept]
 
 
@@ -118,3 +120,10 @@ def reflected(values, low, high):
     values = np.where(values < low, 2 * low - values, values)
     values = np.where(values > high, 2 * high - values, values)
     return np.clip(values, low, np.maximum(low, high))
+
+
+def column_spread(numbers):
+    """Standard deviation of each column, computed in units of its largest value to avoid overflow."""
+    unit = np.abs(numbers).max(axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    return unit * (numbers / unit).std(axis=0)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as num_samples
 from sklearn.utils.validation import validate_data as sklearn_validate_data
 
-from scorefield.data.columns import check_numbers, check_one_kind, is_frame
+from scorefield.data.checks import check_numbers, check_one_kind
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -54,7 +54,7 @@ def fit_task(estimator, **data):
 
 def validate_data(estimator, X, y="no_validation", **options):
     """scikit-learn's function, with errors that name the column of a text and the labels that do not go together."""
-    if is_frame(X):
+    if hasattr(X, "iloc"):
         check_numbers(X)
     check_one_kind(y)
     return sklearn_validate_data(estimator, X, y, **options)

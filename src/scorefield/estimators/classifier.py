@@ -82,7 +82,7 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
         three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
     class_weight : None, "balanced" or dict
-        Weights of classes in the joint model, as in scikit-learn; ``sample_weight`` is multiplied by them.
+        Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden, noise, max_steps
         Layer widths of the joint model, its noise in units of the spread within classes, and its most training steps.
     columns : None or dict
@@ -166,6 +166,12 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         self.columns = columns
         self.verbose = verbose
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        takes_mixed = isinstance(self.density, str)
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_mixed
+        return tags
+
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None):
@@ -181,7 +187,8 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         y : array-like of shape (n,) or str
             Labels; or the name of their column in the files. All other columns must hold numbers.
         sample_weight : array-like of shape (n,), default=None
-            Weights of rows in the joint model; rows of weight zero are left out.
+            Weights of rows; those of weight zero are left out. Separate densities are fitted to rows that are drawn in
+            proportion to their weights.
 
         Returns
         -------
@@ -208,8 +215,6 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         X, y, weights = X[kept], y[kept], weights[kept]
         if len(weights) and np.ptp(weights) == 0:
             return X, y, None
-        if not isinstance(self.density, str):
-            raise ValueError('Expected density="joint" for weights, got separate densities, which do not use them.')
         return X, y, weights / weights.mean()
 
     def _fit_path(self, path, target):
@@ -239,9 +244,23 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         elif isinstance(self.density, str):
             self._fit_joint(key_from(seed), X, labels, weights)
         else:
+            X, labels = self._resampled(seed, X, labels, weights)
             self._fit_separate(seed, X, labels)
         if self.calibration == "auto" and not self._calibrates_by_members():
             self._calibrate(seed, X, labels)
+
+    @staticmethod
+    def _resampled(seed, X, labels, weights):
+        """Rows of each class drawn in proportion to their weights: separate densities take no weights."""
+        if weights is None:
+            return X, labels
+        rng, places = np.random.default_rng(seed), []
+        for k in range(labels.max() + 1):
+            own = np.flatnonzero(labels == k)
+            even = np.ptp(weights[own]) == 0
+            places.append(own if even else rng.choice(own, len(own), p=weights[own] / weights[own].sum()))
+        places = np.sort(np.concatenate(places))
+        return X[places], labels[places]
 
     def _calibrates_by_members(self):
         """True for a joint model that learns from labels: every member has rows that it never saw."""
@@ -275,8 +294,8 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         """The joint model of mixed rows."""
         if not isinstance(self.density, str):
             raise ValueError(
-                'Expected density="joint" for a table with gaps or columns that are not numbers, got '
-                f"{type(self.density).__name__}."
+                'Expected density="joint" for a table with gaps (NaN) or columns that are not numbers, got '
+                f"{type(self.density).__name__}; fill gaps with ScoreImputer, and encode text as numbers."
             )
         report = ProgressReport(self, "joint", self.verbose)
         model, fits, table, splits = fit_row_model(

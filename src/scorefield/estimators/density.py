@@ -244,6 +244,12 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         self.smoothing_kernel = smoothing_kernel
         self.columns = columns
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        takes_mixed = self.model in ("auto", "energy")
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_mixed
+        return tags
+
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -268,8 +274,8 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         """The energy of mixed rows."""
         if self.model not in ("auto", "energy"):
             raise ValueError(
-                f"Expected model 'auto' or 'energy' for a table with gaps or columns that are not numbers, got "
-                f"{self.model!r}."
+                "Expected model 'auto' or 'energy' for a table with gaps (NaN) or columns that are not numbers, got "
+                f"{self.model!r}; fill gaps with ScoreImputer, and encode text as numbers."
             )
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
         model, fits = fit_generator(

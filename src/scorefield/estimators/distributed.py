@@ -5,11 +5,13 @@ import copy
 import numpy as np
 from imblearn.utils import check_sampling_strategy
 
-from scorefield.data.columns import categorical_mask, is_missing
+from scorefield._jax.random import seed_from
+from scorefield.data.checks import is_missing
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
 from scorefield.data.tables import PART_ROWS
-from scorefield.estimators.oversampling import ScoreOverSampler, rival_places
+from scorefield.estimators.oversampling import MAX_OTHERS, ScoreOverSampler, rival_places
+from scorefield.estimators.table_input import is_mixed
 
 
 def resample_to_parquet(sampler, frame, target, folder):
@@ -18,7 +20,8 @@ def resample_to_parquet(sampler, frame, target, folder):
     The rows of the classes that are enlarged are gathered in this process, where the new rows are made; their fields
     are fitted here too, unless there are several and ``joblib.parallel_config`` sends them elsewhere. All other rows
     stay in their partitions, which are written as they are, one file each; the new rows follow in files of their own.
-    The rows are those that ``sampler.fit_resample`` gives for the whole table, with the same ``random_state``.
+    The rows of a table of numbers are those that ``sampler.fit_resample`` gives for the whole table, with the same
+    ``random_state``. A table with gaps or other columns is learned from its rare rows and a sample of the others.
 
     Parameters
     ----------
@@ -56,11 +59,11 @@ def resample_to_parquet(sampler, frame, target, folder):
     >>> n_new, written.sort_index().tolist()
     ({1: 86}, [98, 98])
     """
-    mask = _check_task(sampler, frame, target)
+    _check_task(sampler, frame, target)
     sampler = copy.copy(sampler)
     with whole_folder(folder) as partial:
         sampler.sampling_strategy_ = _strategy(sampler, frame[target])
-        generated = _generate(sampler, frame, target, mask)
+        generated = _generate(sampler, frame, target)
         frame.to_parquet(partial, write_index=False, name_function=_file_name)
         _write_after(partial, frame.npartitions, generated)
     labels, n_new = np.unique(np.asarray(generated[target]), return_counts=True)
@@ -68,7 +71,7 @@ def resample_to_parquet(sampler, frame, target, folder):
 
 
 def _check_task(sampler, frame, target):
-    """Check the arguments before any computation; returns the mask of categorical columns."""
+    """Check the arguments before any computation."""
     if not isinstance(sampler, ScoreOverSampler):
         raise ValueError(f"Expected a ScoreOverSampler, got {type(sampler).__name__}; use its own fit_resample.")
     sampler._validate_params()
@@ -83,12 +86,6 @@ def _check_task(sampler, frame, target):
     table = frame.drop(columns=target)._meta
     if table.shape[1] == 0:
         raise ValueError(f"Expected columns beside {target!r}, got none; there is nothing to generate.")
-    mask = categorical_mask(table, sampler.categorical_features)
-    for name, dtype in table.dtypes[~mask].items():
-        if getattr(dtype, "kind", "O") not in "biuf":
-            remedy = "name it in categorical_features or encode it"
-            raise ValueError(f"Expected numbers in column {name!r}, got {dtype} values; {remedy}.")
-    return mask
 
 
 def _strategy(sampler, labels):
@@ -103,33 +100,55 @@ def _strategy(sampler, labels):
     return check_sampling_strategy(sampler.sampling_strategy, y, sampler._sampling_type)
 
 
-def _generate(sampler, frame, target, mask):
+def _generate(sampler, frame, target):
     """The new rows as a DataFrame with the columns and dtypes of the frame."""
     import pandas as pd
 
     labels = [label for label, n in sampler.sampling_strategy_.items() if n > 0]
     gathered = frame[frame[target].isin(labels)].compute()
     features = gathered.drop(columns=target)
-
-    def spread():
-        numbers = features.columns[~mask]
-        return frame[list(numbers)].astype(np.float64).std(ddof=0).compute().to_numpy()
-
-    def rivals(label, rng):
-        others = frame[frame[target] != label][list(features.columns[~mask])]
-        others = others.replace([np.inf, -np.inf], np.nan).dropna()
-        return _rows_at(others, lambda n: rival_places(rng, n))
-
-    X, y = sampler._fit_resample(features, np.asarray(gathered[target]), spread=spread, rivals=rivals)
-    rows = X[sampler.is_synthetic_].copy()
+    columns = sampler._kinds(features)
+    if is_mixed(features, columns):
+        rows, y = _generate_mixed(sampler, frame, target, gathered, columns)
+    else:
+        rows, y = _generate_numbers(sampler, frame, target, features, np.asarray(gathered[target]))
+    rows = rows.copy()
     position = gathered.columns.get_loc(target)
-    rows.insert(position, target, pd.Series(y[sampler.is_synthetic_], rows.index).astype(gathered[target].dtype))
+    rows.insert(position, target, pd.Series(y, rows.index).astype(gathered[target].dtype))
     return rows
 
 
+def _generate_numbers(sampler, frame, target, features, y):
+    """New rows of a table of numbers, and their labels."""
+
+    def spread():
+        return frame[list(features.columns)].astype(np.float64).std(ddof=0).compute().to_numpy()
+
+    def rivals(label, rng):
+        others = frame[frame[target] != label][list(features.columns)]
+        others = others.replace([np.inf, -np.inf], np.nan).dropna()
+        return np.asarray(_rows_at(others, lambda n: rival_places(rng, n)), dtype=np.float64)
+
+    X, y = sampler._fit_resample(features, y, spread=spread, rivals=rivals)
+    return X[sampler.is_synthetic_], y[sampler.is_synthetic_]
+
+
+def _generate_mixed(sampler, frame, target, gathered, columns):
+    """New rows of a mixed table, and their labels; learned from the rare rows and a sample of the others."""
+    import pandas as pd
+
+    others = frame[~frame[target].isin(gathered[target].unique().tolist())]
+    rng = np.random.default_rng(seed_from(sampler.random_state) % (1 << 31))
+    sample = _rows_at(others, lambda n: np.sort(rng.permutation(n)[:MAX_OTHERS]))
+    whole = pd.concat([gathered, sample], ignore_index=True)
+    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns)
+    return rows, y
+
+
 def _rows_at(frame, choose):
-    """Numeric values of the rows whose positions `choose(n_rows)` returns."""
+    """The rows whose positions `choose(n_rows)` returns."""
     import dask
+    import pandas as pd
 
     ends = np.cumsum(np.asarray(frame.map_partitions(len).compute()))
     if ends[-1] == 0:
@@ -140,7 +159,7 @@ def _rows_at(frame, choose):
         within = places[(begin <= places) & (places < end)] - begin
         if len(within):
             parts.append(part.map_partitions(lambda rows, at: rows.iloc[at], within, meta=frame._meta))
-    return np.concatenate([np.asarray(rows, dtype=np.float64) for rows in dask.compute(*parts)])
+    return pd.concat(dask.compute(*parts))
 
 
 def _file_name(i):

@@ -19,18 +19,10 @@ from sklearn.utils.validation import check_consistent_length
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.columns import (
-    assemble,
-    categorical_mask,
-    check_one_kind,
-    check_table,
-    column_spread,
-    donors_of,
-    integer_columns,
-)
+from scorefield.data.checks import cast_numbers, check_one_kind
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
-from scorefield.data.scaling import reflected
+from scorefield.data.scaling import column_spread, reflected
 from scorefield.estimators._sklearn import (
     ArraysTransformer,
     HasMethods,
@@ -41,8 +33,8 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
-from scorefield.estimators.row_model import RowSpace, fit_generator
-from scorefield.estimators.table_input import is_frame, is_mixed
+from scorefield.estimators.row_model import LARGEST_STEP, NOISE, RowSpace, fit_generator
+from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
@@ -185,6 +177,7 @@ class ScoreOverSampler(BaseOverSampler):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
     def _check_X_y(self, X, y, accept_sparse=None):
@@ -228,10 +221,8 @@ class ScoreOverSampler(BaseOverSampler):
             return super().fit_resample(X, y, **params)
         numbers = np.column_stack([Table(X).cells(name).values for name in Table(X).names])  # polars and pyarrow
         more, y_more = super().fit_resample(numbers.astype(np.float64), y, **params)
-        encoder = TableEncoder(columns).fit(X)
-        varying = [i for i, column in enumerate(encoder.columns_) if column.kind != "constant"]
-        new = more[len(numbers) :, varying]
-        return append_rows(X, encoder.decode((new, np.zeros((len(new), 0), np.int32)), X)), y_more
+        new = numbers_as_table(TableEncoder(columns).fit(X), more[len(numbers) :], X)
+        return append_rows(X, new), y_more
 
     def _kinds(self, X):
         """Kinds of columns that were asked for, by `columns` or by `categorical_features`."""
@@ -258,64 +249,85 @@ class ScoreOverSampler(BaseOverSampler):
         """`fit_resample` of a table with gaps or columns that are not numbers."""
         self._validate_params()
         check_classification_targets(y)
-        transformer = ArraysTransformer(np.zeros((0, 1)), y)
+        writer = ArraysTransformer(np.zeros((0, 1)), y)
         labels, binarize = check_target_type(y, indicate_one_vs_all=True)
         labels = np.asarray(labels)
         check_consistent_length(X, labels)
         sklearn_validate_data(self, X, skip_check_array=True)
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {plain(classes[0])!r}.")
         self.sampling_strategy_ = check_sampling_strategy(self.sampling_strategy, labels, self._sampling_type)
+        rows, more, parents = self._mixed_rows(X, labels, columns)
+        y_more = np.concatenate([labels, more])
+        self._note_rows(labels, y_more, parents)
+        y_more = label_binarize(y_more, classes=classes) if binarize else y_more
+        return append_rows(X, rows) if len(more) else X, writer.transform(np.zeros((0, 1)), y_more)[1]
+
+    def _mixed_rows(self, X, labels, columns):
+        """New rows as a table like X, their labels, and the indices of their parents."""
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n}
         space = RowSpace.fit(X, columns)
         rows, key = space.rows(X), key_from(self.random_state)
-        drawn, parents = self._draw_mixed(key, space, rows, codes, classes, wanted) if wanted else ([], [])
-        y_more = np.concatenate([labels, *(np.full(n, label, labels.dtype) for label, n in wanted.items())])
-        self._note_rows(labels, y_more, parents)
-        table = X
-        if wanted:
-            rng = host_rng(key, Stream.POOLED_LEVELS)
-            table = append_rows(X, space.encoder.decode(space.encoded(np.concatenate(drawn)), X, rng))
-        if binarize:
-            y_more = label_binarize(y_more, classes=classes)
-        return table, transformer.transform(np.zeros((0, 1)), y_more)[1]
-
-    def _draw_mixed(self, key, space, rows, codes, classes, wanted):
-        """Flat rows and the indices of their parents for each class that is enlarged."""
-        if self.sampler is not None:
-            raise ValueError(
-                "Expected sampler=None for a table with gaps or columns that are not numbers, which has chains of its "
-                "own."
-            )
-        learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
-        options = {"hidden": (128, 128)}
-        if self.density is not None:
-            given = self.density
-            options = {"hidden": tuple(given.hidden)}
-            options |= {name: value for name in ("noise", "max_steps")
-                        if (value := getattr(given, name)) != "auto"}  # fmt: skip
-        model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
+        classes, codes = np.unique(labels, return_inverse=True)
         self.densities_ = {}
+        if not wanted:
+            return None, labels[:0], []
+        learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
+        model, _ = fit_generator(key, space, rows[learned], codes[learned], **self._generator_options())
+        chain = self._mixed_chain()
         drawn, parents = [], []
         for k, label in enumerate(classes):
             if label not in wanted:
                 continue
             own, n = np.flatnonzero(codes == k), wanted[label]
-            if len(own) < FEW_ROWS:
+            few = len(own) < FEW_ROWS
+            if few:
                 warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
-            limits = rows if len(own) < FEW_ROWS else rows[own]
-            limits = None if self.bounds is None else limits
-            batches = []
+            limits = self._mixed_limits(space, rows if few else rows[own])
             for start in range(0, n, BATCH_ROWS):
                 size = min(BATCH_ROWS, n - start)
                 many = round(self.selectivity * size)
-                made, starts = model.sample(jax.random.fold_in(key, start + k), many, k, rows[own], limits)
+                own_key = jax.random.fold_in(jax.random.fold_in(key, k), start)
+                made, starts = model.sample(own_key, many, k, rows[own], limits, **chain)
                 kept = np.arange(many) if many == size else _least_claimed_rows(model, made, k, size)
-                batches.append((made[kept], own[starts[kept]]))
-            drawn.extend(batch for batch, _ in batches)
-            parents.extend(batch for _, batch in batches)
-        return drawn, parents
+                drawn.append(made[kept])
+                parents.append(own[starts[kept]])
+        table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS))
+        counts = [wanted.get(label, 0) for label in classes]
+        return table, np.repeat(classes, counts), parents
+
+    def _generator_options(self):
+        """What a given density says of the network of mixed rows."""
+        if self.density is None:
+            return {"hidden": (128, 128)}
+        chosen = {name: getattr(self.density, name) for name in ("noise", "max_steps")}
+        options = {name: value for name, value in chosen.items() if value != "auto"}
+        return {"hidden": tuple(self.density.hidden), **options}
+
+    def _mixed_chain(self):
+        """Step and length of the chains of mixed rows, from a given Langevin sampler."""
+        if self.sampler is None:
+            return {}
+        if not isinstance(self.sampler, Langevin):
+            raise ValueError(
+                "Expected sampler to be None or Langevin for a table with gaps or columns that are not numbers, got "
+                f"{type(self.sampler).__name__}."
+            )
+        step = self.sampler.step_size / NOISE**2  # chains of mixed rows step in units of the noise
+        if step > LARGEST_STEP:
+            warn_caller(
+                f"Chains with a step_size of {self.sampler.step_size} would have diverged; "
+                f"{LARGEST_STEP * NOISE**2:.3g} is used."
+            )
+        return {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
+
+    def _mixed_limits(self, space, rows):
+        """Least and greatest normal scores of generated numbers, or None for no limits."""
+        given = self._limits(space.layout.n_numbers)
+        if given is not None:
+            return tuple(space.scores.transform(limit[None])[0] for limit in given)
+        return None if self.bounds is None else space.range_of(rows)
 
     def _note_rows(self, y, y_more, parents):
         """Set what is known of each row of the result."""
@@ -333,23 +345,21 @@ class ScoreOverSampler(BaseOverSampler):
         Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns, and
         ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of the other classes, as `rival_places` has them.
         """
-        mask = categorical_mask(X, self.categorical_features)
-        numbers = check_table(X, mask)
-        if mask.all():
-            warn_caller("Every column is categorical: rows are repeated, there is no field to sample.")
-        integers = integer_columns(X, mask)
+        numbers = np.asarray(X, dtype=np.float64)
+        dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
+        integers = np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes])
         limits = self._limits(numbers.shape[1])
         seed = seed_from(self.random_state) % (1 << 31)
         wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
         rngs = {label: class_rng(seed, position) for label, (position, _) in wanted.items()}
         owns = {label: np.flatnonzero(y == label) for label in wanted}
         self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
-        numbers_new, donors, parents, labels = [], [], [], []
+        numbers_new, parents, labels = [], [], []
         for label, (position, n_new) in wanted.items():
             own, rng = owns[label], rngs[label]
             draw = self._drawer(label, numbers, own, rng, spread)
             others = None
-            if self.selectivity > 1 and numbers.shape[1]:
+            if self.selectivity > 1:
                 rival_rng = np.random.default_rng([seed, position, 1])
                 if rivals is None:
                     places = np.flatnonzero(y != label)
@@ -360,21 +370,15 @@ class ScoreOverSampler(BaseOverSampler):
             drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
-            donors.append(own[donors_of(rng, numbers[own], drawn, chain_parents, mask.any())])
             labels.append(np.full(n_new, label, dtype=y.dtype))
-        return self._append(X, y, mask, numbers_new, donors, parents, labels)
-
-    def _append(self, X, y, mask, numbers_new, donors, parents, labels):
         y_more = np.concatenate([y, *labels])
         self._note_rows(y, y_more, parents)
         if len(y_more) == len(y):
             return X, y_more
-        rows = assemble(X, mask, np.concatenate(numbers_new), np.concatenate(donors))
+        new = np.concatenate(numbers_new)
         if is_frame(X):
-            import pandas as pd
-
-            return pd.concat([X, rows], ignore_index=True).astype(dict(X.dtypes)), y_more
-        return np.concatenate([X, rows]), y_more
+            return append_rows(X, numbers_as_table(TableEncoder(self.columns).fit(X), new, X)), y_more
+        return np.concatenate([X, cast_numbers(new, X.dtype)]), y_more
 
     def _select(self, draw, n_new, own, others):
         """Draw rows batch by batch, to bound memory, and keep n_new of them with their parents."""
@@ -396,8 +400,6 @@ class ScoreOverSampler(BaseOverSampler):
         def repeated(n):
             return rows[rng.integers(0, len(rows), n)]
 
-        if numbers.shape[1] == 0:
-            return lambda n: (repeated(n), np.full(n, -1))
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
             warn_caller(
                 f"Class {plain(label)!r} has {len(rows)} row(s) without any spread; new rows are that row plus "

@@ -28,6 +28,7 @@ SOLVED_AT_ONCE = 1 << 22  # elements of the matrices of one block of rows
 HIDDEN_COPIES = 3  # per row, with random cells hidden
 MANY_ROWS = 20_000  # beyond them one copy is enough
 HIDDEN_SHARE = 0.5  # most of a row's columns that a copy hides
+LARGEST_STEP = 1.0  # twice the largest curvature of an energy of noisy rows would make chains leave
 STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
 NOISE, GENERATOR_MEMBERS, GENERATOR_STEPS = 0.15, 2, 1000  # `benchmarks/credible_rows.py`
 MAX_START_ROWS = 1024  # per class
@@ -74,6 +75,13 @@ class RowSpace:
     def table(self, rows, like=None, rng=None):
         """A table of flat rows."""
         return self.encoder.decode(self.encoded(rows), like, rng)
+
+    def range_of(self, rows):
+        """Least and greatest known number of each column of flat rows; infinite where there is none."""
+        x, known, _ = split_rows(rows, self.layout)
+        low = np.where(known, x, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, x, -np.inf).max(axis=0, initial=-np.inf)
+        return np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
 
     def hidden_copies(self, rng, rows):
         """Copies (n, k, d) of flat rows in which up to half of the columns are hidden."""
@@ -172,34 +180,32 @@ class RowModel:
         """A table of n rows of a class."""
         return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
 
-    def sample(self, key, n, label, starts=None, limits=None):
+    def sample(self, key, n, label, starts=None, limits=None, **chain):
         """n flat rows of a class, with the indices of the rows that their chains started from.
 
-        Gaps of a start row stay gaps. Numbers are kept within those of the rows `limits`, if there are any.
+        Gaps of a start row stay gaps. `limits` are two arrays (p,) that numbers are kept within; `chain` may give the
+        step and the number of steps.
         """
         if starts is None:
-            starts = limits = self.start_rows[label]
+            starts = self.start_rows[label]
+            limits = self.space.range_of(starts)
         rng = host_rng(key, Stream.CHAIN_STARTS)
         rounds = [rng.permutation(len(starts)) for _ in range(-(-n // len(starts)))]
         parents = np.concatenate(rounds)[:n] if rounds else np.zeros(0, int)
         free = np.asarray(map_rows(Method(self.space.layout, "present"), starts[parents])).astype(bool)
-        rows = self._walk(key, starts[parents], free, ClassEnergy(self.joint, np.int32(label)))
+        rows = self._walk(key, starts[parents], free, ClassEnergy(self.joint, np.int32(label)), **chain)
         if limits is not None:
-            self._bound(rows, limits)
+            self._bound(rows, *limits)
         return rows, parents
 
-    def _walk(self, key, rows, free, energy):
-        steps = max(FEWEST_STEPS, STEPS_PER_COLUMN * len(self.space.layout.variables))
-        return walk(key, energy, self.color, rows, free, step=STEP, n_steps=steps)
+    def _walk(self, key, rows, free, energy, step=STEP, n_steps=None):
+        n_steps = n_steps or max(FEWEST_STEPS, STEPS_PER_COLUMN * len(self.space.layout.variables))
+        return walk(key, energy, self.color, rows, free, step=step, n_steps=n_steps)
 
-    def _bound(self, rows, starts):
-        """Reflect known numbers at the least and the greatest of the start rows, in place."""
+    def _bound(self, rows, low, high):
+        """Reflect numbers at their limits, in place."""
         p = self.space.layout.n_numbers
-        x, known, _ = split_rows(starts, self.space.layout)
-        for j in range(p):
-            if known[:, j].any():
-                low, high = x[known[:, j], j].min(), x[known[:, j], j].max()
-                rows[:, j] = reflected(rows[:, j], low, high)
+        rows[:, :p] = reflected(rows[:, :p], low, high)
 
     def impute(self, key, rows, label=None):
         """Flat rows whose gaps are drawn given the known cells: of one class, or of all together."""
@@ -211,7 +217,7 @@ class RowModel:
         starts = self._drawn_from_margins(host_rng(key, Stream.IMPUTED), rows[wanting], free[wanting])
         energy = AnyClass(self.joint) if label is None else ClassEnergy(self.joint, np.int32(label))
         drawn = self._walk(key, starts, free[wanting], energy)
-        self._bound(drawn, np.concatenate(self.start_rows))
+        self._bound(drawn, *self.space.range_of(np.concatenate(self.start_rows)))
         # Held numbers are put back: bounds do not apply to them.
         p, (_, known, _) = self.space.layout.n_numbers, split_rows(rows[wanting], self.space.layout)
         drawn[:, :p] = np.where(known, rows[wanting][:, :p], drawn[:, :p])

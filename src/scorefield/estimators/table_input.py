@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from scorefield.data.cells import NUMERIC
 from scorefield.data.containers import Table
 from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.kinds import classify
@@ -25,7 +26,8 @@ def is_mixed(X, columns=None):
     if is_frame(X):
         table = Table(X)
         found = classify(table, columns)
-        return any(kind not in PLAIN_KINDS or not cells.known.all() for _, kind, cells in found)
+        plain = [kind in PLAIN_KINDS and cells.form in NUMERIC and cells.known.all() for _, kind, cells in found]
+        return not all(plain)
     array = X if isinstance(X, np.ndarray) else np.asarray(Table(X).native) if isinstance(X, list | tuple) else None
     if array is None or array.ndim != 2:
         return False
@@ -39,6 +41,12 @@ def is_mixed(X, columns=None):
 def _is_label(cell):
     """True for cells of object arrays that are gaps, text, flags or dates."""
     return cell is None or isinstance(cell, str | bool | np.datetime64) or hasattr(cell, "isoformat") or cell != cell
+
+
+def numbers_as_table(encoder, numbers, like=None):
+    """Numbers (n, d) of all columns as a table of a fitted encoder, or like another one."""
+    varying = [i for i, column in enumerate(encoder.columns_) if column.kind != "constant"]
+    return encoder.decode(Encoded(numbers[:, varying].astype(float), np.zeros((len(numbers), 0), np.int32)), like)
 
 
 class TableInput:
@@ -83,6 +91,4 @@ class TableInput:
         """Generated numbers (n, d) as a table like the fitted one."""
         if not hasattr(self, "encoder_"):
             return X
-        encoder = TableEncoder.from_plain(self.encoder_)
-        at = [number for number, column in enumerate(encoder.columns_) if column.kind != "constant"]
-        return encoder.decode(Encoded(X[:, at].astype(float), np.zeros((len(X), 0), np.int32)))
+        return numbers_as_table(TableEncoder.from_plain(self.encoder_), X)

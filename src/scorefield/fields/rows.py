@@ -88,7 +88,7 @@ class ColumnMargins:
             return total
         columns, categories = (np.array(part) for part in zip(*with_levels, strict=True))
         own = codes[categories]
-        return total + jnp.sum(jnp.where(own >= 0, self.log_shares[columns, jnp.maximum(own, 0)], 0.0))
+        return total + jnp.sum(jnp.where(own >= 0, jnp.asarray(self.log_shares)[columns, jnp.maximum(own, 0)], 0.0))
 
     def __call__(self, row: jax.Array) -> jax.Array:
         """Gradient in the numbers: (p,)."""
@@ -109,7 +109,7 @@ class ColumnMargins:
         layout, n = self.layout, z.shape[1]
         x, known, codes = layout.split(row)
         numbers, categories = (jnp.asarray(part) for part in np.array(layout.variables).T)
-        number, category, log_shares = numbers[column], categories[column], self.log_shares[column]
+        number, category, log_shares = numbers[column], categories[column], jnp.asarray(self.log_shares)[column]
         levels = pick(z[0], log_shares)
         if layout.sizes:
             levels = levels.at[0].set(jnp.where(category >= 0, jnp.maximum(codes[category], 0), 0))
@@ -119,7 +119,7 @@ class ColumnMargins:
         own_number = jnp.arange(layout.n_numbers) == number
         own_category = jnp.arange(len(layout.sizes)) == category
         if layout.n_numbers:
-            deviation = self.deviations[number]
+            deviation = jnp.asarray(self.deviations)[number]
             values = (deviation * z[1]).at[0].set(x[number])
             is_number = (number >= 0) & (levels == 0)
             log_margin += jnp.where(is_number, self._log_normal(values, deviation), 0.0)

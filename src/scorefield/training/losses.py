@@ -190,7 +190,7 @@ class JointLoss:
 
     def _ranking(self, model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
         """Minus the log share of a random column's value among CANDIDATES; zero for a gap."""
-        margins = jax.lax.stop_gradient(model.base)
+        margins: Any = jax.lax.stop_gradient(model.base)
         column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
         rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
         energies = jax.vmap(model)(rows)[:, label] - log_margin

@@ -1,0 +1,67 @@
+"""Checks of labels and of columns of numbers, and numbers in the dtype of an array."""
+
+from collections.abc import Iterable
+from numbers import Real
+
+import numpy as np
+
+
+def is_missing(value):
+    """True for None, NaN, and pandas' NA and NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def check_one_kind(y):
+    """Refuse labels of both text and numbers, which cannot be sorted; only arrays of objects can hold both."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "O":
+        return
+    labels = np.ravel(y)
+    text = next((label for label in labels if isinstance(label, str)), None)
+    number = next((label for label in labels if isinstance(label, Real) and not is_missing(label)), None)
+    if text is not None and number is not None:
+        raise ValueError(
+            f"Expected labels of one kind in y, got text such as {text!r} and numbers such as {number!r}; make all of "
+            "them text or all numbers."
+        )
+
+
+def check_numbers(X, first_row=0):
+    """Refuse a DataFrame with cells that are not numbers; missing values are allowed."""
+    for i, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if getattr(dtype, "kind", "O") in "biuf":
+            continue
+        for row, value in enumerate(X.iloc[:, i], first_row):
+            if not _is_number(value):
+                raise ValueError(
+                    f"Expected numbers in column {name!r}, got {value!r} in row {row}; correct it, or encode the "
+                    "column as numbers."
+                )
+
+
+def _is_number(value):
+    """True for numbers, text that Python reads as one, and missing values."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return False
+    if not is_missing(value):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return False
+    return True
+
+
+def cast_numbers(values, dtype):
+    """Numbers in the dtype of an array: rounded for integers, and clipped to the range of the dtype."""
+    kind = getattr(dtype, "kind", "O")
+    inner = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))  # of pandas' nullable and sparse dtypes
+    plain = np.dtype(inner) if kind in "iuf" else np.dtype(np.float64)
+    if kind in "iu":
+        limits = np.iinfo(plain)
+        # Some 64-bit limits round up to a float beyond the type: the largest float within it is the one before.
+        highest = float(limits.max)
+        highest = highest if int(highest) <= limits.max else np.nextafter(highest, 0)
+        return np.clip(np.rint(values), limits.min, highest).astype(plain)
+    if kind == "f":
+        limits = np.finfo(plain)
+        return np.clip(values, limits.min, limits.max).astype(plain)
+    return values

@@ -1,0 +1,240 @@
+"""Tables of numbers, categories, spikes, dates and gaps in every estimator; known laws where there are any."""
+
+import itertools
+import os
+import pathlib
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+from scorefield import ScoreClassifier, ScoreDensity, ScoreImputer, ScoreOverSampler
+
+LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
+DATA = pathlib.Path(os.environ.get("SCOREFIELD_DATA", "")) / "mixed"
+TARGETS = {
+    "adult": "income",
+    "telco-churn": "Churn",
+    "titanic": "Survived",
+    "default": "default",
+    "penguins": "species",
+}
+
+
+def people(n=300, seed=0):
+    """A table of every kind of column, with gaps, and labels that depend on age and colour."""
+    rng = np.random.default_rng(seed)
+    age = rng.gamma(4, 10, n).round()
+    colour = rng.choice(["red", "green", "blue"], n, p=[0.5, 0.3, 0.2])
+    gain = np.where(rng.random(n) < 0.7, 0.0, rng.lognormal(8, 1, n).round(2))
+    frame = pd.DataFrame(
+        {
+            "id": [f"c{i:05d}" for i in range(n)],
+            "age": age.astype(int),
+            "colour": pd.Categorical(colour),
+            "warm": colour == "red",
+            "gain": gain,
+            "rooms": rng.integers(1, 6, n),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, n), unit="D"),
+        }
+    )
+    label = np.where(age / 40 + (colour == "red") + rng.normal(size=n) > 2.2, "yes", "no")
+    frame.loc[rng.random(n) < 0.2, "gain"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    return frame, label
+
+
+def possible(new, real):
+    """Every generated cell is one that the table could have."""
+    assert list(new.columns) == list(real.columns)
+    assert new["id"].isna().all()
+    assert set(new["colour"].dropna()) <= set(real["colour"].dropna())
+    for name in ("age", "gain", "rooms", "since"):
+        known = new[name].dropna()
+        assert (known >= real[name].min()).all(), name
+        assert (known <= real[name].max()).all(), name
+    assert new["age"].dtype == real["age"].dtype
+    assert new["since"].dtype == real["since"].dtype
+    assert (new["since"].dt.normalize() == new["since"]).all()
+    np.testing.assert_array_equal(new["gain"].dropna(), new["gain"].dropna().round(2))
+
+
+def test_the_over_sampler_keeps_original_cells_and_makes_possible_rows():
+    frame, label = people()
+    sampler = ScoreOverSampler(density=ScoreDensity(**{**LIGHT, "max_steps": 300}), random_state=0)
+    more, y_more = sampler.fit_resample(frame, label)
+    pd.testing.assert_frame_equal(more.iloc[: len(frame)], frame)
+    assert len(set(np.unique(y_more, return_counts=True)[1])) == 1
+    new, own = more[sampler.is_synthetic_], frame[label == y_more[-1]]
+    possible(new, own)
+    assert abs((new["gain"] == 0).mean() - (own["gain"] == 0).mean()) < 0.15
+    assert abs(new["gain"].isna().mean() - own["gain"].isna().mean()) < 0.1
+    again = clone(sampler).fit_resample(frame, label)[0]
+    pd.testing.assert_frame_equal(more, again)
+    parents = sampler.parent_indices_[sampler.is_synthetic_]
+    assert (label[parents] == y_more[-1]).all()
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3, 5])
+def test_few_rows_with_gaps(n_rare):
+    frame, _ = people(60)
+    label = np.repeat(["many", "few"], [60 - n_rare, n_rare])
+    frame.loc[frame.index[-1], ["age", "colour"]] = [30, None]
+    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    with pytest.warns(UserWarning, match="lean on the other classes"):
+        more, y_more = sampler.fit_resample(frame, label)
+    assert (y_more == "few").sum() == 60 - n_rare
+    possible(more[sampler.is_synthetic_], frame)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow", "numpy"])
+def test_containers_in_and_out(container):
+    frame, label = people(80)
+    frame = frame[["age", "colour", "gain"]].astype({"colour": object})
+    tables = {
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame),
+        "pyarrow": lambda: pl.from_pandas(frame).to_arrow(),
+        "numpy": lambda: frame.to_numpy(object),
+    }
+    table = tables[container]()
+    more, _ = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0).fit_resample(table, label)
+    assert type(more) is type(table)
+    filled = ScoreImputer(**LIGHT).fit(table).transform(table)
+    assert type(filled) is type(table)
+    cells = pd.DataFrame(filled, columns=frame.columns) if container == "numpy" else pl.from_arrow(filled) if (
+        container == "pyarrow") else filled  # fmt: skip
+    cells = cells if isinstance(cells, pd.DataFrame) else cells.to_pandas()
+    assert not cells.isna().any().any()
+    known = frame.notna().to_numpy()
+    assert (cells.to_numpy(object)[known] == frame.to_numpy(object)[known]).all()
+
+
+def test_the_classifier_predicts_through_gaps_and_unseen_levels():
+    frame, label = people(600)
+    model = ScoreClassifier(n_members=2, hidden=(32, 32), random_state=0).fit(frame[:400], label[:400])
+    test = frame[400:].assign(colour=frame["colour"][400:].astype(object))
+    proba = model.predict_proba(test)
+    base = np.full(len(test), np.mean(label[:400] == "yes"))
+    assert log_loss(label[400:], proba, labels=model.classes_) < 0.85 * log_loss(label[400:], base)
+    odd = test.head(5).assign(colour="violet", age=pd.array([None] * 5, dtype="Int64"))
+    assert np.isfinite(model.predict_proba(odd)).all()
+    # An unseen level is a gap.
+    np.testing.assert_array_equal(model.predict_proba(odd), model.predict_proba(odd.assign(colour=None)))
+    shuffled = test[test.columns[::-1]]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_proba(shuffled)
+    possible(model.sample(40, "yes"), frame[:400])
+    filled = model.impute(test)
+    assert not filled[["gain", "colour"]].isna().any().any()
+
+
+def test_weights_move_the_classifier():
+    frame, label = people(400)
+    plain, balanced, weighted = (
+        ScoreClassifier(n_members=2, hidden=(16, 16), random_state=0, class_weight=weights).fit(frame, label, **fit)
+        for weights, fit in (
+            (None, {}),
+            ("balanced", {}),
+            (None, {"sample_weight": np.where(label == "yes", 5.0, 1.0)}),
+        )
+    )
+    shares = [model.predict_proba(frame)[:, 1].mean() for model in (plain, balanced, weighted)]
+    assert shares[0] < shares[1] - 0.05
+    assert shares[0] < shares[2] - 0.05
+    assert balanced.priors_ == pytest.approx([0.5, 0.5])
+
+
+def test_densities_of_mixed_rows_sum_and_integrate_to_one():
+    """Two flags, a category and a number: all levels are summed, the number is integrated on a grid."""
+    rng = np.random.default_rng(0)
+    n = 400
+    a = rng.random(n) < 0.3
+    colour = np.where(a, rng.choice(["x", "y"], n), rng.choice(["y", "z"], n))
+    number = rng.normal(size=n) * np.where(a, 0.5, 1.5) + 2 * a
+    spiked = np.where(rng.random(n) < 0.4, 0.0, number)
+    frame = pd.DataFrame({"a": a, "colour": colour, "spiked": spiked})
+    density = ScoreDensity(**{**LIGHT, "max_steps": 300}).fit(frame)
+    grid = np.linspace(-40, 40, 4001)
+    total = 0.0
+    for flag, level in itertools.product([False, True], ["x", "y", "z"]):
+        rows = pd.DataFrame({"a": flag, "colour": level, "spiked": grid})
+        values = np.exp(density.score_samples(rows))
+        at = np.abs(grid) < 1e-9  # the spike itself has a mass, not a density
+        total += values[at].sum() + np.trapezoid(np.interp(grid, grid[~at], values[~at]), grid)
+    assert total == pytest.approx(1, abs=4 * density.anchor_error_ + 0.02)
+    uncorrected = total / np.exp(density.log_constant_)
+    assert abs(uncorrected - 1) > 0.05 or abs(density.log_constant_) < 0.05  # the constant is what makes it so
+
+
+def test_imputations_follow_the_conditional_law():
+    """A bivariate Gaussian with a known conditional mean and variance; the column mean is the control."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 1500)
+    hidden = X.copy()
+    gone = rng.random(len(X)) < 0.3
+    hidden[gone, 1] = np.nan
+    imputer = ScoreImputer(random_state=0, hidden=(64, 64), max_steps=600).fit(hidden)
+    draws = imputer.draws(hidden, 3)
+    for drawn in draws:
+        np.testing.assert_array_equal(drawn[~gone], X[~gone])
+    residual = np.concatenate([drawn[gone, 1] - 0.8 * X[gone, 0] for drawn in draws])
+    spread = 0.6 / np.sqrt(gone.sum())
+    assert abs(residual.mean()) < 5 * spread
+    assert residual.std() == pytest.approx(0.6, rel=0.15)  # the spread of draws, which a mean would lose
+    slope = np.polyfit(X[gone, 0], draws[0][gone, 1], 1)[0]
+    assert slope == pytest.approx(0.8, abs=0.12)
+    assert abs(slope) > 0.3  # of the column mean it is 0
+    np.testing.assert_array_equal(imputer.transform(hidden), imputer.transform(hidden))
+    typical = clone(imputer).set_params(n_draws=9).fit(hidden).transform(hidden)
+    errors = [np.abs(filled[gone, 1] - X[gone, 1]).mean() for filled in (typical, draws[0])]
+    assert errors[0] < errors[1]
+
+
+def test_categories_are_imputed_by_what_they_go_with():
+    rng = np.random.default_rng(1)
+    letter = rng.choice(list("abc"), 600)
+    frame = pd.DataFrame({"letter": letter, "upper": np.char.upper(letter), "x": rng.normal(size=600)})
+    gone = rng.random(600) < 0.3
+    hidden = frame.assign(upper=frame["upper"].where(~gone))
+    filled = ScoreImputer(random_state=0, hidden=(32, 32), max_steps=400).fit_transform(hidden)
+    assert (filled["upper"] == frame["upper"])[gone].mean() > 0.9  # a third by chance
+    assert (filled["upper"] == frame["upper"])[~gone].all()
+
+
+def test_wrong_tables_are_refused_at_once():
+    frame, label = people(60)
+    with pytest.raises(ValueError, match="infinity"):
+        ScoreClassifier().fit(frame.assign(age=np.inf, gain=np.inf), label)
+    with pytest.raises(ValueError, match="columns that are not numbers"):
+        ScoreClassifier(ScoreDensity(model="gaussian")).fit(frame, label)
+    with pytest.raises(ValueError, match="'auto' or 'energy'"):
+        ScoreDensity(model="gaussian").fit(frame)
+    with pytest.raises(ValueError, match="category"):
+        ScoreClassifier(columns={"age": "colour"}).fit(frame, label)
+    with pytest.raises(ValueError, match="at least one column"):
+        ScoreImputer().fit(frame[["id"]])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["penguins", "titanic"])
+def test_real_tables(name):
+    if not DATA.exists():
+        pytest.skip("set SCOREFIELD_DATA to the folder of the real tables")
+    table = pd.read_csv(DATA / f"{name}.csv").head(400)
+    y = table.pop(TARGETS[name])
+    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    more, _ = sampler.fit_resample(table, y)
+    pd.testing.assert_frame_equal(more.iloc[: len(table)].astype(table.dtypes.to_dict()), table)
+    new = more[sampler.is_synthetic_]
+    for column in table.columns:
+        known = new[column].dropna()
+        if column in ("PassengerId", "Name", "Ticket", "Cabin"):
+            assert len(known) == 0
+        elif table[column].dtype.kind in "iuf":
+            assert known.between(table[column].min(), table[column].max()).all()
+        else:
+            assert set(known) <= set(table[column])
