@@ -467,8 +467,8 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
 def test_a_killed_command_leaves_the_old_output(fitted, frame, tmp_path, command, delay):
-    folder, _ = fitted
-    big = pd.concat([frame] * 3000, ignore_index=True)
+    folder, table = fitted
+    big = pd.concat([table if command == "predict" else frame] * 3000, ignore_index=True)
     big.to_csv(tmp_path / "big.csv", index=False)
     output = tmp_path / "s.csv"
     output.write_text("old")

@@ -41,7 +41,8 @@ def table(tmp_path_factory):
     """Large enough that its output takes a while to write."""
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("table") / "big.csv"
-    pd.DataFrame({"a": rng.normal(size=150_000), "b": rng.normal(size=150_000), "y": [0, 0, 1] * 50_000}).to_csv(path)
+    numbers = pd.DataFrame({"a": rng.normal(size=150_000), "b": rng.normal(size=150_000), "y": [0, 0, 1] * 50_000})
+    numbers.to_csv(path, index=False)
     return path
 
 
@@ -90,7 +91,7 @@ def run_script(setup, module, number, *arguments):
 @pytest.mark.parametrize("module", ["typer", "rich", "jax", "sklearn.base"])
 def test_a_signal_during_imports(tmp_path, module, number, code):
     options = ("--target", "y", "-o", tmp_path / "out.csv")
-    (tmp_path / "in.csv").write_text("a,y\n" + "1,0\n2,0\n3,1\n" * 20)
+    (tmp_path / "in.csv").write_text("a,y\n" + "".join(f"{i / 7},{i % 3 // 2}\n" for i in range(60)))
     done = run_script("sys.meta_path.insert(0, Interrupting())", module, number, "resample", tmp_path / "in.csv",
                       *options)  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
@@ -129,7 +130,7 @@ def test_worker_processes_end_with_the_command(tmp_path, number, code):
 
 def test_ignored_signals_stay_ignored(tmp_path):
     """As under nohup: the command is not ended by a signal that its parent told it to ignore."""
-    (tmp_path / "in.csv").write_text("a,y\n" + "1,0\n2,0\n3,1\n" * 20)
+    (tmp_path / "in.csv").write_text("a,y\n" + "".join(f"{i / 7},{i % 3 // 2}\n" for i in range(60)))
     setup = "signal.signal(signal.SIGHUP, signal.SIG_IGN); gc.callbacks.append(interrupted)"
     done = run_script(setup, "scorefield.cli.commands", signal.SIGHUP, "resample", tmp_path / "in.csv", "--target", "y",
                       "-o", tmp_path / "out.csv", "--model", "gaussian", "-q")  # fmt: skip
