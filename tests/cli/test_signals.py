@@ -128,6 +128,31 @@ def test_worker_processes_end_with_the_command(tmp_path, number, code):
     assert not list(tmp_path.rglob("*.partial"))
 
 
+WORKER = """
+import gc, os, signal, time
+from scorefield.studies.engine import runs
+
+def interrupted(phase, info):
+    gc.callbacks.remove(interrupted)
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(100):  # the handler runs here, where Python cannot raise
+        pass
+
+runs._handle_termination()
+gc.callbacks.append(interrupted)
+try:
+    gc.collect()
+    time.sleep(5)
+except SystemExit:
+    print("ended")
+"""
+
+
+def test_a_signal_to_a_worker_inside_a_callback_is_not_lost():
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("ended\n", "")
+
+
 def test_ignored_signals_stay_ignored(tmp_path):
     """As under nohup: the command is not ended by a signal that its parent told it to ignore."""
     (tmp_path / "in.csv").write_text("a,y\n" + "".join(f"{i / 7},{i % 3 // 2}\n" for i in range(60)))

@@ -1,16 +1,15 @@
 """Entry point of the `scorefield` command: signals become exit codes, warnings and errors become plain lines.
 
-Everything else is imported inside `main`, so that a signal during imports is handled too.
+What takes long to import is imported inside `main`, so that a signal during imports is handled too.
 """
 
-import _thread
 import signal
 import sys
-import threading
 import warnings
 
+from scorefield._jax.signals import handle_again
+
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-RETRY = 0.05  # seconds until a lost interrupt is raised again: callbacks take far less
 
 
 def main():
@@ -47,9 +46,7 @@ def _raise_again(lost, received, hook):
     if not (received and issubclass(lost.exc_type, KeyboardInterrupt)):
         hook(lost)
         return
-    timer = threading.Timer(RETRY, _thread.interrupt_main, [received[-1]])
-    timer.daemon = True
-    timer.start()
+    handle_again(received[-1])
 
 
 def _run(received):

@@ -12,6 +12,7 @@ import os
 import pathlib
 import platform
 import signal
+import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,6 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
+from scorefield._jax.signals import handle_again
 from scorefield.data.files import write_whole
 
 PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu")
@@ -110,11 +112,20 @@ def _attempt_in_worker(task, folder):
 
 def _handle_termination():
     """End the tasks of a worker by an exception, so that unfinished files are removed."""
+    hook = sys.unraisablehook
 
     def end(number, frame):
         signal.signal(number, signal.SIG_IGN)
         raise SystemExit
 
+    def raise_again(lost):
+        if issubclass(lost.exc_type, SystemExit):
+            signal.signal(signal.SIGTERM, end)
+            handle_again(signal.SIGTERM)
+        else:
+            hook(lost)
+
+    sys.unraisablehook = raise_again
     signal.signal(signal.SIGTERM, end)
 
 
