@@ -32,6 +32,7 @@ class Stream(enum.IntEnum):
     BUFFER_REFILLS = 20
     BUFFER_FOLDS = 21
     THRESHOLDS = 22
+    SELECTION_NOISE = 30
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:
