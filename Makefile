@@ -60,4 +60,4 @@ dist:
 	PATH="$$PWD/.venv-dist/bin:$$PATH" python .ci/smoke.py --cli
 
 clean:
-	rm -rf .venv .venv-lowest .venv-dist demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-lowest .venv-dist demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

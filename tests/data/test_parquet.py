@@ -245,7 +245,7 @@ def test_labels_of_any_kind(tmp_path, small, tables, kind):
 
 
 BAD = {
-    "target": (lambda t: t.rename(columns={"y": "z"}), r"among the columns of .* \(a, b, c, z\), got 'y'"),
+    "target": (lambda t: t.rename(columns={"y": "z"}), r"among the columns of .*, got 'y'; there are a, b, c, z"),
     "text": (lambda t: t.assign(b="x"), "Expected numbers in every column, got .*string in 'b'; encode"),
     "date": (lambda t: t.assign(b=pd.Timestamp("2020-01-01")), "Expected numbers in every column, got timestamp"),
     "nan": (lambda t: t.assign(b=t["b"].where(t.index != 999)), "NaN or infinity in 'b' of .*; fill or drop"),
@@ -334,7 +334,7 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
     assert f"learned 2 classes from {N} rows of 3 columns" in said
     monkeypatch.setattr("scorefield.data.tables.read_labelled", None)  # neither reads a table whole
     run("fit", whole, "--target", "y", "-o", tmp_path / "b.skops", "--stream")
-    monkeypatch.setattr(commands, "STREAMED_BYTES", 1000)
+    monkeypatch.setattr("scorefield.data.tables.STREAMED_BYTES", 1000)
     run("fit", whole, "--target", "y", "-o", tmp_path / "c.skops")
     assert f"scored {N} rows" in run("predict", tmp_path / "a.skops", tmp_path / "parts", "-o", tmp_path / "a.parquet")
     run("predict", tmp_path / "b.skops", whole, "-o", tmp_path / "b.parquet")

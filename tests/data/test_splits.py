@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scorefield.data.splits import same_rows, split_distinct
+from scorefield.data.splits import same_rows, split_distinct, stratified_folds
 from scorefield.estimators.ensemble import member_splits
 
 
@@ -44,3 +44,20 @@ def test_members_hold_out_rows_without_copies():
     for split in splits:
         assert not shared(rows, split.kept, split.held)
         assert set(labels[split.held]) == set(labels[split.kept]) == {0, 1}
+
+
+def test_folds_are_stratified_and_keep_groups_together():
+    """Every fold has the shares of all rows; scikit-learn's shuffle before 1.8 loses them."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [90, 9])
+    groups = rng.permutation(len(labels))
+    groups[:30] = groups[30:60]  # pairs of equal rows
+    seen = set()
+    for seed in range(5):
+        splits = stratified_folds(labels, groups, 3, seed)
+        assert sorted(np.concatenate([held for _, held in splits])) == list(range(len(labels)))
+        for kept, held in splits:
+            assert not set(groups[kept]) & set(groups[held])
+            assert np.bincount(labels[held]).tolist() == [30, 3]
+        seen.add(tuple(splits[0][1]))
+    assert len(seen) == 5  # seeds give folds of their own

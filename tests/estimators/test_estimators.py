@@ -356,6 +356,23 @@ def test_calibration_repairs_a_wrong_anchor():
     assert log_loss("auto") < log_loss(None)
 
 
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        ([0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 1, 1]),  # without a fold the second class has one row
+        ([7, 7, 7, 7, 7, 7], [0, 0, 0, 1, 1, 1]),  # equal rows make one fold
+        ([0, 1, 2, 2, 3, 4], [1, 1, 1, 0, 0, 0]),  # the equal rows cost a fold its balance
+    ],
+)
+def test_tables_too_small_for_calibration_are_fitted_without_it(rows, labels):
+    X = np.array(rows, float)[:, None]
+    model = ScoreClassifier(ScoreDensity("gaussian"), random_state=0)
+    with pytest.warns(UserWarning, match="calibration needs more distinct rows"):
+        model.fit(X, labels)
+    expected = clone(model).set_params(calibration=None).fit(X, labels).predict_proba(X)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
 def test_classifier_persistence():
     X, y = two_classes(60, 0)
     model = ScoreClassifier(max_steps=200, n_members=2, hidden=(8, 8), random_state=0).fit(X, y)

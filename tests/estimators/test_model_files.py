@@ -21,7 +21,7 @@ def fitted(**options):
 
 
 def stored(model):
-    return {"model": model, "target": "kind", "columns": ["x", "y", "kind"], "integers": []}
+    return {"model": model, "target": "kind", "columns": ["x", "y", "kind"], "integers": [], "reading": {}}
 
 
 @pytest.fixture(scope="module")

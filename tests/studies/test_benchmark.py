@@ -1,5 +1,6 @@
 """The benchmark's folds, ranks and summaries; its committed rows."""
 
+import itertools
 import json
 import math
 import pathlib
@@ -8,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from imblearn.over_sampling import RandomOverSampler
+from scipy.stats import rankdata
 from sklearn.ensemble import RandomForestClassifier
 
 from scorefield.evaluation import remedies
@@ -84,6 +86,18 @@ def test_ranks_and_critical_difference():
     assert signed_rank(np.zeros(3)) == 1.0
     assert signed_rank(np.arange(10) + 1.0, alternative="greater") < 0.01
     assert signed_rank(np.arange(10) + 1.0, alternative="less") > 0.9
+
+
+def test_signed_ranks_are_exact_with_ties_and_zeros():
+    """Against all assignments of signs to the ranks."""
+    gains = np.array([0.0, 0.1, -0.1, 0.2, 0.2, -0.2, 0.3, 0.4, 0.4, 0.0])
+    ranks = rankdata(np.abs(gains[gains != 0]))
+    sums = np.array([np.dot(signs, ranks) for signs in itertools.product((0, 1), repeat=len(ranks))])
+    total = ranks[gains[gains != 0] > 0].sum()
+    greater, less = np.mean(sums >= total), np.mean(sums <= total)
+    assert signed_rank(gains, alternative="greater") == greater
+    assert signed_rank(gains, alternative="less") == less
+    assert signed_rank(gains) == 2 * min(greater, less)
 
 
 def test_corrected_interval_is_wider_than_the_naive_one_and_covers():

@@ -32,7 +32,10 @@ class Stream(enum.IntEnum):
     BUFFER_REFILLS = 20
     BUFFER_FOLDS = 21
     THRESHOLDS = 22
-    SELECTION_NOISE = 30
+    HIDDEN_CELLS = 23
+    IMPUTED = 24
+    POOLED_LEVELS = 25
+    SELECTION_NOISE = 26
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

@@ -1,6 +1,5 @@
-"""The `scorefield` command."""
+"""The `scorefield` command: options are checked and tables are read before anything heavy is imported."""
 
-import contextlib
 import pathlib
 import time
 from typing import Annotated
@@ -8,10 +7,31 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from scorefield import __version__
+from scorefield.cli import study
+from scorefield.cli.console import error_console, progress_bar, say, state, verbose, working
+from scorefield.cli.options import (
+    Data,
+    DataOrFolder,
+    Force,
+    Html,
+    Model,
+    ModelFile,
+    Output,
+    Quiet,
+    Seed,
+    Target,
+    reads_table,
+    words,
+)
+from scorefield.cli.options import (
+    strategy as parse_strategy,
+)
+from scorefield.data import tables
+from scorefield.data.files import check_output, write_parts
+from scorefield.data.formats import Reading, output_file
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,64 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
 )
-DEMO = ("recover-2d", "imbalanced-10d")
-state = {"debug": False, "quiet": False}
-
-
-def _set_quiet(quiet: bool):
-    state["quiet"] = quiet
-    return quiet
-
-
-Data = Annotated[pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.")]
-DataOrFolder = Annotated[
-    pathlib.Path, typer.Argument(help="Table: .csv, .csv.gz, .parquet, or a folder of Parquet files.")
-]
-ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
-Target = Annotated[str, typer.Option(help="Column of the labels.")]
-Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_set_quiet)]
-Out = Annotated[pathlib.Path, typer.Option(help="Folder for the rows and the report.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
-
-
-def _console():
-    return Console(stderr=True)
-
-
-def _bar(console, quiet=False):
-    """A progress bar on standard error, hidden unless that is a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
-
-
-def _verbose(quiet):
-    """1 if training should show its bar: on a terminal, and not with --quiet."""
-    return int(not quiet and _console().is_terminal)
-
-
-def _working(what, quiet):
-    """A spinner on standard error while something runs, hidden unless that is a terminal."""
-    console = _console()
-    return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(escape(what))
-
-
-def _say(quiet, text):
-    if not quiet:
-        typer.echo(text)
-
-
-def show_error(error):
-    message = " ".join(str(error).split()) or type(error).__name__
-    _console().print("error: " + message, style="red", highlight=False, markup=False, soft_wrap=True)
-
-
-def show_warning(message, *_where):
-    """Print a warning as one line without its place in the code; takes the arguments of `warnings.showwarning`."""
-    if not state["quiet"]:
-        typer.echo("warning: " + " ".join(str(message).split()), err=True)
+LEARNERS = ("forest", "logistic", "neighbours", "network", "boosting")
 
 
 def _print_version(asked: bool):
@@ -97,12 +60,28 @@ def _options(
 
 
 @app.command()
+@reads_table
+def columns(data: Data, reading: Reading):
+    """Tell what each column of a table is taken for, and what is done with it; --as corrects it.
+
+    Example: [b]scorefield columns data.csv --as zip=category[/b]
+    """
+    table = tables.read_table(data, reading)
+
+    from scorefield.data.description import describe_columns
+
+    typer.echo(describe_columns(table.frame, columns=reading.columns))
+
+
+@app.command()
+@reads_table
 def resample(
     data: Data,
     target: Target,
     output: Output,
+    reading: Reading,
     strategy: Annotated[str, typer.Option(help="auto, a ratio such as 0.5, or counts such as fraud=3690.")] = "auto",
-    model: Annotated[str, typer.Option(help="auto, gaussian, kernel, energy, mlp or diffusion.")] = "auto",
+    model: Model = "auto",
     step_size: Annotated[float | None, typer.Option(help="Step size of the Langevin chains.")] = None,
     chain_length: Annotated[int | None, typer.Option(help="Steps of each Langevin chain.")] = None,
     discard: Annotated[float | None, typer.Option(help="Share of each chain that is discarded.")] = None,
@@ -111,93 +90,113 @@ def resample(
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Over-sample the rare classes of a table.
+    """Over-sample the rare classes of a table. Its own rows are written as they are.
 
-    Example: [b]scorefield resample data.csv --target fraud -o balanced.parquet[/b]
+    Example: [b]scorefield resample data.csv --target fraud --drop id -o balanced.csv[/b]
     """
-    from scorefield.cli import commands
-    from scorefield.data.files import check_output, write_parts
-    from scorefield.data.tables import read_labelled
-
     begin = time.perf_counter()
     check_output(output, force=force)
-    with _working(f"reading {data}", quiet):
-        table = read_labelled(data, target)
+    with working(f"reading {data}", quiet):
+        table = tables.read_labelled(data, target, reading)
+    counts = parse_strategy(strategy, table.frame[target].unique())
     chain = {"step_size": step_size, "chain_length": chain_length, "discard": discard}
+
+    from scorefield.cli import commands
+
     result, before, after = commands.resample(
-        table, target, strategy=strategy, model=model, chain={k: v for k, v in chain.items() if v is not None},
-        seed=seed, mark=mark, verbose=_verbose(quiet),
+        table.frame, target, strategy=counts, model=model, chain={k: v for k, v in chain.items() if v is not None},
+        columns=reading.columns, seed=seed, mark=mark, verbose=verbose(quiet),
     )  # fmt: skip
-    with _working(f"writing {output}", quiet):
-        write_parts(output, [result], replace=force)
+    with working(f"writing {output}", quiet):
+        parts = table.and_rows(output_file(output, table.file), result)
+        write_parts(output, parts, like=table.file, replace=force)
     for label in before:
-        _say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
-    _say(quiet, f"wrote {output} after {time.perf_counter() - begin:.0f} s")
+        say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
+    say(quiet, f"wrote {output} after {time.perf_counter() - begin:.0f} s")
 
 
 @app.command()
+@reads_table
 def fit(
     data: DataOrFolder,
     target: Target,
     output: Output,
+    reading: Reading,
     stream: Annotated[bool, typer.Option("--stream", help="Read Parquet in parts, whatever its size.")] = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Fit a score-based classifier to a table of numbers and store it.
+    """Fit a score-based classifier to a table and store it.
 
-    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory.
+    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory; it must hold numbers.
 
-    Example: [b]scorefield fit data.csv --target fraud -o model.skops[/b]
+    Example: [b]scorefield fit data.csv --target fraud --as zip=category -o model.skops[/b]
     """
+    check_output(output, force=force, kinds=(".skops",))
+    in_parts = stream or tables.is_large(data)
+    if in_parts and reading != Reading():
+        raise ValueError(
+            f"Expected no --as, --drop or --na for {data}, which is read in parts, got some; change the file instead."
+        )
+    if not in_parts:
+        with working(f"reading {data}", quiet):
+            table = tables.read_labelled(data, target, reading)
+
     from scorefield.cli import commands
-    from scorefield.data.files import check_output
-    from scorefield.data.tables import read_labelled
     from scorefield.estimators.model_files import save_model
 
-    check_output(output, force=force, kinds=(".skops",))
-    if stream or commands.is_large(data):
-        stored, n = commands.fit_parquet(data, target, seed=seed, verbose=_verbose(quiet))
+    if in_parts:
+        stored, n = commands.fit_parquet(data, target, seed=seed, verbose=verbose(quiet))
     else:
-        with _working(f"reading {data}", quiet):
-            table = read_labelled(data, target)
-        stored, n = commands.fit(table, target, seed=seed, verbose=_verbose(quiet)), len(table)
+        stored, n = commands.fit(table.frame, target, reading=reading, seed=seed, verbose=verbose(quiet)), len(table)
     save_model(output, stored, replace=force)
     model = stored["model"]
-    _say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
-    _say(quiet, f"wrote {output}")
+    say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
+    say(quiet, f"wrote {output}")
 
 
 @app.command()
+@reads_table
 def predict(
     model: ModelFile,
     data: DataOrFolder,
     output: Output,
+    reading: Reading,
+    keep: Annotated[list[str] | None, typer.Option(help="Columns to carry over, such as id,name, or all.")] = None,
     force: Force = False,
     quiet: Quiet = False,
 ):
     """Score a table: prediction, probability of each class and log density, in the order of its rows.
 
-    Example: [b]scorefield predict model.skops new.csv -o scored.csv[/b]
+    Example: [b]scorefield predict model.skops new.csv --keep id -o scored.csv[/b]
     """
+    check_output(output, force=force)
+    _check_model_file(model)
+    file = tables.open_first(data, reading)
+    kept = tables.kept_names(file, words(keep))
+    like = output_file(output, file)
+
     from scorefield.cli import commands
-    from scorefield.data.files import check_output, write_parts
-    from scorefield.data.tables import read_parts
     from scorefield.estimators.model_files import load_model
 
-    check_output(output, force=force)
     stored = load_model(model)
-    with _bar(_console(), quiet) as bar:
+    reading = commands.reading_for(stored, reading)
+    with progress_bar(error_console(), quiet) as bar:
         task = bar.add_task("rows", total=None)
 
         def scored():
-            for part in read_parts(data):
-                yield commands.scores(stored, part)
+            for part in tables.read_parts(data, reading, commands.features(stored), kept):
+                yield part.and_columns(like, commands.scores(stored, part.frame), kept)
                 bar.advance(task, len(part))
 
-        n = write_parts(output, scored(), replace=force)
-    _say(quiet, f"scored {n} rows\nwrote {output}")
+        n = write_parts(output, scored(), like=file, replace=force)
+    say(quiet, f"scored {n} rows\nwrote {output}")
+
+
+def _check_model_file(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected a model file, but {path} does not exist.")
 
 
 @app.command()
@@ -214,23 +213,57 @@ def sample(
 
     Example: [b]scorefield sample model.skops --label 1 -n 1000 -o rows.csv[/b]
     """
+    check_output(output, force=force)
+    _check_model_file(model)
+
     from scorefield.cli import commands
-    from scorefield.data.files import check_output, write_parts
     from scorefield.estimators.model_files import load_model
 
-    check_output(output, force=force)
     stored = load_model(model)
-    with _working("sampling", quiet):
+    with working("sampling", quiet):
         table = commands.sample(stored, label, n, seed)
     write_parts(output, [table], replace=force)
-    _say(quiet, f"wrote {output}")
+    say(quiet, f"wrote {output}")
 
 
 @app.command()
+@reads_table
+def impute(
+    data: Data,
+    output: Output,
+    reading: Reading,
+    draws: Annotated[int, typer.Option(min=1, help="Draws per gap; of several the middle one is taken.")] = 1,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Fill the gaps of a table with values that go with the known cells, which stay as they are.
+
+    Example: [b]scorefield impute data.csv -o full.csv[/b]
+    """
+    check_output(output, force=force)
+    with working(f"reading {data}", quiet):
+        table = tables.read_table(data, reading)
+
+    from scorefield.cli import commands
+
+    full = commands.impute(
+        table.frame, n_draws=draws, columns=reading.columns, seed=seed, verbose=verbose(quiet)
+    )  # fmt: skip
+    cells = table.filled_for(output_file(output, table.file), full)
+    write_parts(output, [cells], like=table.file, replace=force)
+    before, after = (int(frame.isna().to_numpy().sum()) for frame in (table.frame, full))
+    say(quiet, f"filled {before - after} of {before} gaps\nwrote {output}")
+
+
+@app.command()
+@reads_table
 def quality(
-    real: Data,
-    synthetic: Annotated[pathlib.Path, typer.Argument(help="The generated table, of the same columns.")],
-    html: Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictures.")] = None,
+    real: Annotated[pathlib.Path, typer.Argument(help="The real table, or one that [b]resample --mark[/b] wrote.")],
+    reading: Reading,
+    synthetic: Annotated[pathlib.Path | None, typer.Argument(help="The generated table, of the same columns.")] = None,
+    target: Annotated[str | None, typer.Option(help="Labels: compare the classes that have generated rows.")] = None,
+    html: Html = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -238,19 +271,20 @@ def quality(
     """Check whether generated rows are credible: distributions, correlations, a two-sample test, copies.
 
     Example: [b]scorefield quality real.csv synthetic.csv --html quality.html[/b]
+    or [b]scorefield quality balanced.csv --target fraud[/b] after [b]resample --mark[/b]
     """
-    from scorefield.cli import commands
-    from scorefield.data.files import check_output
-    from scorefield.data.tables import read_table
-    from scorefield.evaluation.quality import compare_tables
-
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
-    tables = read_table(real), read_table(synthetic)
-    with _working("comparing", quiet):
-        found = compare_tables(*tables, random_state=seed)
+    with working("reading", quiet):
+        pair = tables.read_pair(real, synthetic, reading, target)
+
+    from scorefield.cli import commands
+    from scorefield.evaluation.quality import compare_tables
+
+    with working("comparing", quiet):
+        found = compare_tables(*pair, random_state=seed)
         if html is not None:
-            commands.write_quality_page(html, found, *tables, replace=force)
+            commands.write_quality_page(html, found, *pair, replace=force)
     if not quiet:
         table = Table("column", "kind", "distance", box=None)
         for column in found.columns:
@@ -262,13 +296,21 @@ def quality(
             typer.echo(f"wrote {html}")
 
 
+def _check_learner(learner: str):
+    if learner not in LEARNERS:
+        raise typer.BadParameter(f"expected {', '.join(LEARNERS)}, got {learner!r}.")
+    return learner
+
+
 @app.command()
+@reads_table
 def advise(
     data: Data,
     target: Target,
+    reading: Reading,
     minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
-    learner: Annotated[str, typer.Option(help="forest, logistic, neighbours, network or boosting.")] = "forest",
-    html: Annotated[pathlib.Path | None, typer.Option(help="Write a page with a plot.")] = None,
+    learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=_check_learner)] = "forest",
+    html: Html = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -277,24 +319,25 @@ def advise(
 
     Example: [b]scorefield advise data.csv --target fraud --html advice.html[/b]
     """
-    from scorefield.cli import commands
-    from scorefield.data.files import check_output
-    from scorefield.data.tables import read_labelled
-
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
-    table = read_labelled(data, target)
-    with _working(f"comparing remedies, about {minutes:g} minutes", quiet):
-        advice = commands.advise(table, target, learner=learner, minutes=minutes, seed=seed)
-    _say(quiet, f"{advice}\n\n{advice.code}")
+    table = tables.read_labelled(data, target, reading)
+
+    from scorefield.cli import commands
+
+    with working(f"comparing remedies, about {minutes:g} minutes", quiet):
+        advice = commands.advise(table.frame, target, learner=learner, minutes=minutes, seed=seed)
+    say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
         commands.write_advice_page(html, advice, replace=force)
-        _say(quiet, f"wrote {html}")
+        say(quiet, f"wrote {html}")
 
 
 @app.command()
 def info(model: ModelFile):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
+    _check_model_file(model)
+
     from scorefield.cli import commands
     from scorefield.estimators.model_files import load_model
 
@@ -302,82 +345,5 @@ def info(model: ModelFile):
         typer.echo(f"{name}: {value}")
 
 
-def _run_study(registry, names, *, out, seeds, quick, jobs):
-    """Run the named experiments of a registry (a module with EXPERIMENTS and STUDY) and write their report."""
-    import matplotlib
-
-    from scorefield.studies.engine.page import write_report
-    from scorefield.studies.engine.runs import run_all
-
-    matplotlib.use("Agg")
-    chosen = [experiment for name, experiment in registry.EXPERIMENTS.items() if name in names]
-    counts = {e.name: seeds or (e.quick_seeds if quick else e.seeds) for e in chosen}
-    tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
-    with _bar(_console()) as bar:
-        task = bar.add_task("seeds", total=len(tasks))
-
-        def finished(done):
-            bar.update(task, advance=1, description=f"{done[0].name}, seed {done[1]}")
-
-        failures = run_all(tasks, out, jobs=jobs, finished=finished)
-    path, verdicts = write_report(registry.STUDY, chosen, out, seeds=seeds, quick=quick)
-    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
-    typer.echo(f"wrote {path}")
-    if failures:
-        raise RuntimeError(f"{len(failures)} of {len(tasks)} seeds failed and are not in the report; {failures[0]}")
-
-
-@app.command()
-def reproduce(
-    names: Annotated[list[str], typer.Argument(help="Experiments, or [b]all[/b], or [b]list[/b].")],
-    out: Out = pathlib.Path("report"),
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment.")] = None,
-    quick: Annotated[bool, typer.Option(help="Few seeds and short training: a quarter of an hour for all.")] = False,
-    jobs: Jobs = 1,
-):
-    """Run the paper's experiments and write a report.
-
-    A stopped run continues where it was. Example: [b]scorefield reproduce imbalanced-10d --seeds 5[/b]
-    """
-    from scorefield.studies.paper import registry
-
-    if names == ["list"]:
-        table = Table("name", "seeds", "what", box=None)
-        for experiment in registry.EXPERIMENTS.values():
-            table.add_row(experiment.name, str(experiment.seeds), experiment.title)
-        Console().print(table)
-        return
-    unknown = sorted(set(names) - set(registry.EXPERIMENTS) - {"all"})
-    if unknown:
-        raise typer.BadParameter(f"no experiment {unknown[0]!r}; `scorefield reproduce list` names them.")
-    chosen = list(registry.EXPERIMENTS) if "all" in names else names
-    _run_study(registry, chosen, out=out, seeds=seeds, quick=quick, jobs=jobs)
-
-
-@app.command()
-def benchmark(
-    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
-    out: Out = pathlib.Path("report"),
-    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")] = None,
-    quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
-    jobs: Jobs = 2,
-):
-    """Compare over-samplers and generative classifiers on 22 real imbalanced tables.
-
-    A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
-    """
-    from scorefield.studies.benchmark import registry
-
-    names = names or list(registry.DEFAULT)
-    unknown = sorted(set(names) - set(registry.EXPERIMENTS))
-    if unknown:
-        raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {', '.join(registry.EXPERIMENTS)}.")
-    _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
-
-
-@app.command()
-def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
-    """Recover densities in 2-D and over-sample a 10-D table, in two minutes. Example: [b]scorefield demo[/b]"""
-    from scorefield.studies.paper import registry
-
-    _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)
+for command in (study.reproduce, study.benchmark, study.demo):
+    app.command()(command)

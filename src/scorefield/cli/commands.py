@@ -1,5 +1,6 @@
 """What the commands do with tables and models, apart from the command line itself."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -7,33 +8,17 @@ import numpy as np
 from scorefield.data.columns import check_numbers
 from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
+from scorefield.data.tables import MARK, forms_of
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.density import MODELS, ScoreDensity
+from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
-STREAMED_BYTES = 256 << 20  # larger Parquet files are read in parts: in memory a table takes several times its file
+MAX_CATEGORIES = 100  # distinct texts that a column of categories may have
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
-
-
-def _strategy(text, labels):
-    """A sampling strategy from its text: a name, a ratio, or label=count pairs."""
-    if "=" in text:
-        known, wanted = {str(label): label for label in labels}, {}
-        for pair in text.split(","):
-            name, _, count = pair.partition("=")
-            if name.strip() not in known or not count.strip().isdecimal():
-                raise ValueError(
-                    f"Expected label=count with a label of {list(known)} in --strategy, got {pair!r}; correct it."
-                )
-            wanted[known[name.strip()]] = int(count)
-        return wanted
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _check_memory(n_rows, n_columns):
@@ -50,37 +35,59 @@ def _check_memory(n_rows, n_columns):
         )
 
 
-def resample(table, target, *, strategy="auto", model="auto", chain=None, seed=0, mark=False, verbose=0):
+def resample(table, target, *, strategy="auto", model="auto", chain=None, columns=None, seed=0, mark=False, verbose=0):
     """The table with generated rows, and the counts of each label before and after."""
-    if model not in ("auto", *MODELS):
-        raise ValueError(f"Expected --model auto, {', '.join(MODELS)}, got {model!r}; choose one of them.")
-    if mark and "is_synthetic" in table:
-        raise ValueError("Expected no column is_synthetic in the table with --mark, got one; rename it.")
+    if mark and MARK in table:
+        raise ValueError(f"Expected no column {MARK} in the table with --mark, got one; rename it.")
     X, y = table.drop(columns=[target]), table[target]
     sampler = Langevin(**{**NEAR, **chain}) if chain else None
-    counts = _strategy(strategy, y.unique())
-    if isinstance(counts, dict):
-        _check_memory(sum(counts.values()), table.shape[1])
-    over = ScoreOverSampler(counts, ScoreDensity(model=model, verbose=verbose), sampler, random_state=seed)
+    if isinstance(strategy, dict):
+        _check_memory(sum(strategy.values()), table.shape[1])
+    density = ScoreDensity(model=model, verbose=verbose)
+    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=_without(columns, target))
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
     if mark:
-        result["is_synthetic"] = over.is_synthetic_
+        result[MARK] = over.is_synthetic_
     before, after = (part.value_counts().to_dict() for part in (y, y_more))
     return result, before, after
 
 
-def fit(table, target, *, seed=0, verbose=0):
-    """A `ScoreClassifier` of a table of numbers, with the column names and dtypes that `sample` needs."""
+def _without(columns, target):
+    """The kinds of the other columns; None without any."""
+    return {name: kind for name, kind in (columns or {}).items() if name != target} or None
+
+
+def impute(table, *, n_draws=1, columns=None, seed=0, verbose=0):
+    """The table with its gaps filled."""
+    imputer = ScoreImputer(n_draws=n_draws, columns=columns or None, random_state=seed, verbose=verbose)
+    return imputer.fit(table).transform(table)
+
+
+def fit(table, target, *, reading, seed=0, verbose=0):
+    """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table."""
     X, y = table.drop(columns=[target]), table[target]
-    text = [name for name in X.columns if X[name].dtype.kind not in "iufb"]
-    if text:
-        raise ValueError(f"Expected numbers in every column, got text in {text[0]!r}; encode it as numbers or drop it.")
-    _check_no_gaps(X)
-    model = ScoreClassifier(random_state=seed, verbose=verbose).fit(X.astype(np.float64), y.to_numpy())
-    integers = [name for name in X.columns if X[name].dtype.kind in "iu"]
-    return {"model": model, "target": target, "columns": list(table.columns), "integers": integers}
+    kinds = _without(reading.columns, target)
+    model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
+    return {
+        "model": model,
+        "target": target,
+        "columns": list(table.columns),
+        "integers": [name for name in X.columns if X[name].dtype.kind in "iu"],
+        "reading": {"forms": forms_of(X), "na": list(reading.na)},
+    }
+
+
+def reading_for(stored, reading):
+    """How a table to score is read: as the one that the model was fitted to."""
+    fitted = stored["reading"]
+    return dataclasses.replace(reading, na=(*fitted["na"], *reading.na), forms=fitted["forms"])
+
+
+def features(stored):
+    """Names of the columns that the model was fitted to."""
+    return stored["model"].feature_names_in_.tolist()
 
 
 def _check_no_gaps(X):
@@ -89,17 +96,13 @@ def _check_no_gaps(X):
         raise ValueError(f"Expected no missing values, got some in column {empty!r}; fill or drop them.")
 
 
-def is_large(path):
-    """True if a table is read in parts for a fit: a folder, or a large Parquet file."""
-    return path.is_dir() or (path.suffix == ".parquet" and path.is_file() and path.stat().st_size > STREAMED_BYTES)
-
-
 def fit_parquet(path, target, *, seed=0, verbose=0):
     """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows too."""
     table = ParquetTable(path, target)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
-    return stored, table.n_rows
+    numbers = dict.fromkeys(table.names, "number")
+    return stored | {"reading": {"forms": numbers, "na": []}}, table.n_rows
 
 
 def scores(stored, part):
@@ -107,15 +110,11 @@ def scores(stored, part):
     import pandas as pd
 
     model = stored["model"]
-    missing = [name for name in model.feature_names_in_ if name not in part.columns]
-    if missing:
-        raise ValueError(
-            f"Expected the columns that the model was fitted to, got none named {missing[0]!r}; add or rename it."
-        )
-    X = part[list(model.feature_names_in_)]
-    check_numbers(X, first_row=part.index[0] + 1)
-    _check_no_gaps(X)
-    X = X.astype(np.float64)
+    X = part[features(stored)]
+    if not hasattr(model, "space_"):  # fitted to complete numbers
+        check_numbers(X, first_row=part.index[0] + 1)
+        _check_no_gaps(X)
+        X = X.astype(np.float64)
     log_proba, log_density = model.log_proba_and_density(X)
     proba = np.exp(log_proba)
     found = {f"predicted_{stored['target']}": model.decide(log_proba)}
@@ -132,9 +131,10 @@ def sample(stored, label, n, seed):
     if label not in known:
         raise ValueError(f"Expected a --label of {list(known)}, got {label!r}; choose one of them.")
     _check_memory(n, len(stored["columns"]))
-    rows = pd.DataFrame(model.sample(n, label=known[label], random_state=seed), columns=model.feature_names_in_)
-    rows = rows.astype(float).round(dict.fromkeys(stored["integers"], 0))
-    rows = rows.astype(dict.fromkeys(stored["integers"], np.int64))
+    rows = model.sample(n, label=known[label], random_state=seed)
+    if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files
+        rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
+        rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
     return rows.assign(**{target: known[label]})[stored["columns"]]
 
 
@@ -161,12 +161,22 @@ def advise(table, target, *, learner, minutes, seed):
 
     known = learners(seed)
     if learner not in known:
-        raise ValueError(f"Expected a --learner of {', '.join(known)}, got {learner!r}; choose one of them.")
+        raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
     X = table.drop(columns=target)
     _check_no_gaps(X)
+    _check_levels(X)
     columns = pd.get_dummies(X, dtype=float)
     return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
                      minutes=minutes, random_state=seed)  # fmt: skip
+
+
+def _check_levels(X):
+    for name in X.columns:
+        if X[name].dtype.kind not in "iufb" and X[name].nunique() > MAX_CATEGORIES:
+            raise ValueError(
+                f"Expected numbers or at most {MAX_CATEGORIES} categories in column {name!r}, got {X[name].nunique()} "
+                f"different values such as {X[name].iloc[0]!r}; --drop it."
+            )
 
 
 def write_advice_page(path, advice, *, replace=True):

@@ -53,7 +53,8 @@ def _raise_again(lost, received, hook):
 
 
 def _run(received):
-    from scorefield.cli.app import app, show_error, show_warning, state
+    from scorefield.cli.app import app
+    from scorefield.cli.console import show_error, show_warning, state
 
     warnings.showwarning = show_warning
     try:

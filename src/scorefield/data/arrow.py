@@ -4,16 +4,8 @@ import re
 
 import numpy as np
 
-from scorefield.data.cells import (
-    Cells,
-    cast,
-    clip_to_day,
-    convert_ticks,
-    make_cells,
-    plain_array,
-    positions,
-    read_objects,
-)
+from scorefield.data.cells import all_known, cast, clip_to_day, convert_ticks, make_cells, positions
+from scorefield.data.objects import read_objects, to_objects
 
 ZONED = re.compile(r"timestamp\[(\w+), tz=(.+)\]")
 DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
@@ -62,7 +54,7 @@ def _read_dictionary(array, known, storage):
         "index": str(array.type.index_type),
         "ordered": bool(array.type.ordered),
     }
-    values = inner.values[codes] if len(inner.values) else plain_array(inner.form, []).repeat(0)
+    values = inner.values[codes] if len(inner.values) else np.zeros(len(codes), dtype=inner.values.dtype)
     order = inner.values[inner.known]
     return make_cells(
         inner.form, values, known, storage, unit=inner.unit, order=order, ordered=bool(array.type.ordered)
@@ -105,10 +97,11 @@ def write_arrow(cells):
     kind = arrow_type(storage)
     if not cells.known.any():
         return pa.nulls(len(empty), kind)
+    if pa.types.is_null(kind):  # of another table, where no cell of the column is known
+        return pa.array(to_objects(cells.values, cells.known, storage).tolist())
     if "inner" in storage:
-        levels = plain_array(cells.form, storage["categories"])
-        codes = positions(cells.values, cells.known, levels)
-        inner = Cells(cells.form, levels, np.ones(len(levels), dtype=bool), cells.unit, storage["inner"])
+        inner = all_known(storage["inner"], storage["categories"])
+        codes = positions(cells.values, cells.known, inner.values)
         indices = pa.array(np.where(empty, 0, codes), mask=empty).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, write_arrow(inner), ordered=storage["ordered"])
     if cells.form == "object":

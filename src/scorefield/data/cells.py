@@ -1,26 +1,35 @@
 """The cells of one column as a plain array and a mask of the known ones, whatever held them."""
 
 import dataclasses
-import datetime
-import decimal
-import re
-import uuid
-import zoneinfo
-from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-EPOCH = datetime.datetime(1970, 1, 1)
 # The years 1 to 9999, which Python's dates and ISO text can hold.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-MISSING_TYPES = ("NAType", "NaTType")  # of pandas, which need not be imported to recognise them
-FIXED_OFFSET = re.compile(r"UTC([+-])(\d\d):(\d\d)")
+FLAGS = (bool, np.bool_)
+NUMERIC = ("flag", "whole", "number")
+FORM_WORDS = {
+    "flag": "flags",
+    "whole": "whole numbers",
+    "number": "numbers",
+    "time": "dates",
+    "duration": "durations",
+    "object": "text",
+    "unknown": "cells of another type",
+}
+# The Python type, and its unit, for cells of a form in a column of objects.
+NATURAL = {
+    "flag": ("bool", ""),
+    "whole": ("int", ""),
+    "number": ("float", ""),
+    "time": ("datetime", "us"),
+    "duration": ("timedelta", "us"),
+}
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Cells:
     """One column in one of the forms below; entries that are not known hold arbitrary values of the same type.
 
@@ -33,7 +42,7 @@ class Cells:
     values: np.ndarray
     known: np.ndarray
     unit: str = ""
-    storage: dict[str, Any] = field(default_factory=dict)  # plain; what `containers.write_column` needs
+    storage: dict[str, Any] = dataclasses.field(default_factory=dict)  # plain; what `containers.write_table` needs
     order: np.ndarray | None = None  # all levels of a categorical dtype
     ordered: bool = False
     text: dict[str, Any] | None = None  # the style of times and numbers that are written as text
@@ -51,91 +60,11 @@ def empty_cells(storage, n_rows):
     return Cells(form, values, np.zeros(n_rows, dtype=bool), storage["unit"], storage)
 
 
-def read_numpy(values):
-    """Cells of a one-dimensional numpy array."""
-    kind, storage = values.dtype.kind, {"type": "numpy", "dtype": str(values.dtype)}
-    known = np.ones(len(values), dtype=bool)
-    if kind == "b":
-        return make_cells("flag", values, known, storage)
-    if kind in "iu":
-        return make_cells("whole", values.astype(np.uint64 if kind == "u" else np.int64), known, storage)
-    if kind == "f":
-        return make_cells("number", values.astype(np.float64), ~np.isnan(values), storage)
-    if kind in "mM":
-        unit, count = np.datetime_data(values.dtype)
-        if unit not in NANOSECONDS or count != 1:
-            values = values.astype(f"{kind}8[{'D' if unit in 'YMW' else 'ns' if unit in ('ps', 'fs', 'as') else 's'}]")
-            unit = np.datetime_data(values.dtype)[0]
-        form = "time" if kind == "M" else "duration"
-        return make_cells(form, np.ascontiguousarray(values).view(np.int64), ~np.isnat(values), storage, unit=unit)
-    if kind in "OUT":
-        return read_objects(values.astype(object), storage)
-    return make_cells("unknown", values, known, storage)
-
-
-def read_objects(values, storage):
-    """Cells of Python objects: the form is that of the types of the known cells."""
-    known = _known_objects(values)
-    present = values[known]
-    types = set(map(type, present))
-    for element, (form, unit, matches, convert) in ELEMENTS.items():
-        if types and all(map(matches, types)):
-            zone = _common_zone(present, element)
-            if zone is False:
-                break
-            filled = np.zeros(len(values), dtype=object)
-            converted = convert(present) if form != "object" else present
-            if form != "object":
-                filled = np.zeros(len(values), dtype=converted.dtype)
-            filled[known] = converted
-            return make_cells(form, filled, known, {**storage, "element": element, "zone": zone}, unit=unit)
-    form = "unknown" if types else "object"
-    return make_cells(form, values, known, {**storage, "element": "unknown"})
-
-
-def _known_objects(values):
-    """False for None, NaN, pandas' NA and NaT, and blank text."""
-    types = set(map(type, values))
-    if types <= {str}:
-        return np.fromiter((not (text == "" or text.isspace()) for text in values), dtype=bool, count=len(values))
-    return np.fromiter(map(_is_known, values), dtype=bool, count=len(values))
-
-
-def _is_known(value):
-    if isinstance(value, str):
-        return not (value == "" or value.isspace())
-    if value is None or type(value).__name__ in MISSING_TYPES:
-        return False
-    same = value == value
-    return bool(same) if isinstance(same, bool | np.bool_) else True
-
-
-def _common_zone(present, element):
-    """The one time zone of aware datetimes, None without one, False where they differ."""
-    if element not in ("datetime", "Timestamp"):
-        return None
-    zones = {None if value.tzinfo is None else str(value.tzinfo) for value in present}
-    return zones.pop() if len(zones) == 1 and all(zone is None or _zone_exists(zone) for zone in zones) else False
-
-
-def _zone_exists(name):
-    try:
-        zone_of(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return False
-    return True
-
-
-def zone_of(name):
-    """The time zone of a name such as Europe/Paris, UTC or UTC+01:00."""
-    if name == "UTC":
-        return datetime.UTC
-    fixed = FIXED_OFFSET.fullmatch(name)
-    if fixed is None:
-        return zoneinfo.ZoneInfo(name)
-    sign, hours, minutes = fixed.groups()
-    offset = datetime.timedelta(hours=int(hours), minutes=int(minutes))
-    return datetime.timezone(offset if sign == "+" else -offset)
+def all_known(storage, values):
+    """Cells of a storage from a list of plain values."""
+    return Cells(
+        storage["form"], plain_array(storage["form"], values), np.ones(len(values), bool), storage["unit"], storage
+    )
 
 
 def whole_array(values):
@@ -147,92 +76,6 @@ def whole_array(values):
         except OverflowError:
             continue
     return np.array(values, dtype=object)
-
-
-def _datetimes(values):
-    naive = [v if v.tzinfo is None else v.astimezone(datetime.UTC).replace(tzinfo=None) for v in values]
-    return np.array(naive, dtype="datetime64[us]").view(np.int64)
-
-
-def _timestamps(values):
-    return np.array([v.as_unit("ns").value for v in values], dtype=np.int64)
-
-
-def _times(values):
-    ticks = [((v.hour * 60 + v.minute) * 60 + v.second) * 10**6 + v.microsecond for v in values]
-    return np.array(ticks, dtype=np.int64)
-
-
-def _numbers(values):
-    return np.array([float(v) for v in values], dtype=np.float64)
-
-
-def _is(*kinds, but=()):
-    return lambda cls: issubclass(cls, kinds) and not issubclass(cls, but)
-
-
-FLAGS = (bool, np.bool_)
-# Types of Python objects: the form, the unit of a tick, which classes they are, and their plain array.
-ELEMENTS = {
-    "str": ("object", "", _is(str), None),
-    "bool": ("flag", "", _is(*FLAGS), lambda values: values.astype(bool)),
-    "int": ("whole", "", _is(Integral, but=FLAGS), whole_array),
-    "float": ("number", "", _is(Real, but=FLAGS), _numbers),
-    "Decimal": ("number", "", _is(decimal.Decimal), _numbers),
-    "Timestamp": ("time", "ns", lambda cls: cls.__name__ == "Timestamp", _timestamps),
-    "datetime": ("time", "us", _is(datetime.datetime), _datetimes),
-    "date": (
-        "time",
-        "D",
-        _is(datetime.date, but=(datetime.datetime,)),
-        lambda values: np.array(list(values), dtype="datetime64[D]").view(np.int64),
-    ),
-    "time": ("time", "us", _is(datetime.time), _times),
-    "Timedelta": ("duration", "ns", lambda cls: cls.__name__ == "Timedelta", _timestamps),
-    "timedelta": (
-        "duration",
-        "us",
-        _is(datetime.timedelta),
-        lambda values: np.array(list(values), dtype="timedelta64[us]").view(np.int64),
-    ),
-    "mixed": ("object", "", _is(str, Real), None),
-}
-
-
-def is_uuid(values):
-    """True if all values are UUID objects."""
-    return len(values) > 0 and all(isinstance(value, uuid.UUID) for value in values)
-
-
-def to_objects(values, known, storage):
-    """Python objects of the element type in `storage`, None where a cell is not known."""
-    objects = np.full(len(values), None, dtype=object)
-    objects[known] = _python_values(values[known], storage.get("element"), storage.get("zone"))
-    return objects
-
-
-def _python_values(values, element, zone):
-    """A list, or an array of objects, of Python values."""
-    if element == "Decimal":
-        return [decimal.Decimal(repr(value)) for value in values.tolist()]
-    if element in ("Timestamp", "Timedelta"):
-        import pandas as pd
-
-        if element == "Timedelta":
-            return [pd.Timedelta(value, unit="ns") for value in values.tolist()]
-        return [pd.Timestamp(value, unit="ns", tz=zone) for value in values.tolist()]
-    if element == "date":
-        return np.clip(values, FIRST_DAY, LAST_DAY).view("datetime64[D]").tolist()
-    if element == "datetime":
-        moments = clip_to_years(values, "us").view("datetime64[us]").tolist()
-        if zone is None:
-            return moments
-        return [moment.replace(tzinfo=datetime.UTC).astimezone(zone_of(zone)) for moment in moments]
-    if element == "time":
-        return [(EPOCH + datetime.timedelta(microseconds=value)).time() for value in clip_to_day(values, "us").tolist()]
-    if element == "timedelta":
-        return values.view("timedelta64[us]").tolist()
-    return values if values.dtype == object else values.tolist()
 
 
 def clip_to_years(ticks, unit):
@@ -301,20 +144,10 @@ def in_stored_form(cells):
     values = _converted(cells, form, unit)
     if values is None:
         raise ValueError(
-            f"Expected a column of {cells.form} cells in `like`, as in the fitted table, got {form} cells; give a "
-            "table of the same columns."
+            f"Expected {FORM_WORDS[cells.form]} in a column of `like`, as in the fitted table, got {FORM_WORDS[form]}; "
+            "give a table of the same columns."
         )
     return dataclasses.replace(cells, form=form, unit=unit, values=values, storage=storage)
-
-
-NATURAL = {
-    "flag": ("bool", ""),
-    "whole": ("int", ""),
-    "number": ("float", ""),
-    "time": ("datetime", "us"),
-    "duration": ("timedelta", "us"),
-}
-NUMERIC = ("flag", "whole", "number")
 
 
 def _converted(cells, form, unit):
@@ -326,8 +159,7 @@ def _converted(cells, form, unit):
     if form == "flag":
         return cells.values > 0.5
     if form == "whole":
-        whole = cells.form == "number" and np.where(cells.known, np.rint(cells.values), 0)
-        return whole_array(whole) if cells.form == "number" else cells.values.astype(np.int64)
+        return whole_array(np.where(cells.known, np.rint(cells.values), 0))
     return cells.values.astype(np.float64)
 
 

@@ -4,9 +4,11 @@ from collections import Counter
 
 import narwhals as nw
 import numpy as np
+from narwhals import dependencies
 
 from scorefield.data import arrow, frames
-from scorefield.data.cells import cast, in_stored_form, read_numpy, to_objects
+from scorefield.data.cells import cast, in_stored_form
+from scorefield.data.objects import read_numpy, to_objects
 
 KNOWN_CONTAINERS = "a numpy array, a pandas or polars DataFrame or a pyarrow table"
 
@@ -50,6 +52,10 @@ def _container(native):
     """The table, and what kind of container it is."""
     if isinstance(native, list | tuple):
         native = _array_of_lists(native)
+    if isinstance(native, np.ma.MaskedArray):
+        native = (
+            native.astype(float).filled(np.nan) if native.dtype.kind in "biuf" else native.astype(object).filled(None)
+        )
     if isinstance(native, np.ndarray):
         if native.ndim != 2:
             raise ValueError(
@@ -57,22 +63,15 @@ def _container(native):
                 "(reshape(-1, 1) for one column)."
             )
         return native, {"type": "numpy", "dtype": str(native.dtype)}
-    try:
-        kind = nw.from_native(native, eager_only=True).implementation
-    except (TypeError, nw.exceptions.DuplicateError) as error:
-        if isinstance(error, nw.exceptions.DuplicateError):
-            _checked_names(list(_names_of(native)))
-        remedy = "call .collect() first" if hasattr(native, "collect") else "convert it"
-        remedy = "call .toarray() first" if hasattr(native, "toarray") else remedy
-        raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; {remedy}.") from error
-    if kind.is_pandas():
+    if dependencies.is_pandas_dataframe(native):
         name = native.columns.name
         return native, {"type": "pandas", "columns_name": name if isinstance(name, str) else None}
-    if kind.is_polars():
+    if dependencies.is_polars_dataframe(native):
         return native, {"type": "polars"}
-    if kind.is_pyarrow():
+    if dependencies.is_pyarrow_table(native):
         return native, {"type": "pyarrow"}
-    raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; convert it to one of these.")
+    remedy = next((f"call .{name}() first" for name in ("collect", "toarray") if hasattr(native, name)), "convert it")
+    raise ValueError(f"Expected {KNOWN_CONTAINERS}, got {type(native).__name__}; {remedy}.")
 
 
 def _array_of_lists(rows):
@@ -155,3 +154,67 @@ def _write_numpy(dtype, columns):
         if not cells.known.all():
             array[~cells.known, i] = np.nan if dtype.kind == "f" else "NaT"
     return array
+
+
+def fill_gaps(table, values):
+    """A table whose gaps are filled from another of the same columns; known cells and other columns stay as they are.
+
+    Parameters
+    ----------
+    table, values : ndarray, DataFrame or Table
+        Of the same container and length.
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    whole, drawn = Table(table), Table(values)
+    known = {name: whole.cells(name).known for name in whole.names}
+    wanting = [name for name in drawn.names if not known[name].all()]
+    if whole.container["type"] == "numpy":
+        result = whole.native.copy()
+        for i in wanting:
+            result[~known[i], i] = drawn.native[~known[i], i]
+        return result
+    if whole.container["type"] == "pandas":
+        result = whole.native.copy()
+        for name in wanting:
+            i, own = whole.names.index(name), whole.native.iloc[:, whole.names.index(name)]
+            new = drawn.native.iloc[:, drawn.names.index(name)].set_axis(own.index)
+            result.isetitem(i, own.where(known[name], new))
+        return result
+    frame, other = (nw.from_native(each.native, eager_only=True) for each in (whole, drawn))
+    for name in wanting:
+        mask = nw.new_series("known", known[name], backend=frame.implementation)
+        frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
+    return frame.to_native()
+
+
+def append_rows(table, rows):
+    """Two tables of the same container and columns, one after the other, with a fresh index.
+
+    Parameters
+    ----------
+    table, rows : ndarray, DataFrame or Table
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+        Cells of the first table are as they were. Whole numbers take pandas' nullable dtype where the second has gaps.
+    """
+    if isinstance(table, np.ndarray):
+        return np.concatenate([table, rows])
+    kind = Table(table).container["type"]
+    if kind == "pandas":
+        import pandas as pd
+
+        both = pd.concat([table, rows], ignore_index=True)
+        kept = {name: dtype for name, dtype in table.dtypes.items() if rows[name].dtype == dtype != both[name].dtype}
+        return both.astype(kept) if kept else both
+    if kind == "polars":
+        import polars as pl
+
+        return pl.concat([table, rows], how="vertical_relaxed")
+    import pyarrow as pa
+
+    return pa.concat_tables([table, rows], promote_options="permissive")

@@ -1,32 +1,12 @@
 """Tables as arrays of numbers and codes, and tables from such arrays, exactly."""
 
-import dataclasses
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scorefield.data import kinds
-from scorefield.data.cells import (
-    NANOSECONDS,
-    NUMERIC,
-    Cells,
-    convert_ticks,
-    empty_cells,
-    in_stored_form,
-    plain_array,
-    positions,
-    whole_array,
-)
+from scorefield.data.coding import Column, decode_column, encode_column, fit_column, like_fitted, ready_to_write
 from scorefield.data.containers import Table, write_table
-from scorefield.data.texts import TICK, date_style, read_dates, read_numbers, write_dates, write_numbers
-
-MAX_LEVELS = 64
-MAX_SINGLE_LEVELS = 32  # levels above which those of one row are pooled
-MAX_DECIMALS = 6
-# Steps of time, in nanoseconds, from the coarsest: day, hour, minute, second, and its thousandths.
-TIME_STEPS = (86_400 * 10**9, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3, 1)
-CATEGORY_KINDS = ("ordered", "flag", "category")
 
 
 class Encoded(NamedTuple):
@@ -44,29 +24,6 @@ class Variable(NamedTuple):
     number: int
     category: int
     n_levels: int
-
-
-@dataclasses.dataclass
-class Column:
-    """Everything that encodes and decodes one column, in plain values."""
-
-    name: Any
-    kind: str
-    form: str
-    unit: str
-    storage: dict[str, Any]
-    text: dict[str, Any] | None = None
-    decimals: int | None = None
-    narrow: str | None = None  # the float dtype in which numbers have these decimals
-    offset: int = 0
-    step: int = 1
-    scale: float = 1.0
-    spikes: list[Any] = dataclasses.field(default_factory=list)
-    levels: list[Any] = dataclasses.field(default_factory=list)
-    level_values: np.ndarray | None = None
-    pool: list[Any] = dataclasses.field(default_factory=list)
-    pool_counts: list[int] = dataclasses.field(default_factory=list)
-    constant: Any = None
 
 
 class TableEncoder:
@@ -119,24 +76,29 @@ class TableEncoder:
         self : TableEncoder
         """
         table = Table(table)
+        if not table.n_rows or not table.names:
+            raise ValueError(
+                f"Expected a table with rows and columns, got {table.n_rows} rows and {len(table.names)} columns; "
+                "check how it was read or filtered."
+            )
         self.container_ = table.container
-        self.columns_ = [_fit_column(*column, table.is_plain) for column in kinds.classify(table, self.columns)]
+        self.columns_ = [fit_column(*column, table.is_plain) for column in kinds.classify(table, self.columns)]
         return self
 
     @property
     def variables(self):
         variables, n_numbers, n_categories = [], 0, 0
         for column in self.columns_:
-            has_number, has_codes = column.kind in kinds.NUMBER_KINDS, bool(column.levels or column.spikes)
-            if has_number or has_codes:
-                number, category = n_numbers if has_number else -1, n_categories if has_codes else -1
-                variables.append(Variable(column.name, column.kind, number, category, _n_levels(column)))
-                n_numbers, n_categories = n_numbers + has_number, n_categories + has_codes
+            if column.has_number or column.has_codes:
+                number = n_numbers if column.has_number else -1
+                category = n_categories if column.has_codes else -1
+                variables.append(Variable(column.name, column.kind, number, category, column.n_levels))
+                n_numbers, n_categories = n_numbers + column.has_number, n_categories + column.has_codes
         return variables
 
     @property
     def level_values(self):
-        return [column.level_values for column in self.columns_ if column.levels or column.spikes]
+        return [column.level_values for column in self.columns_ if column.has_codes]
 
     @property
     def set_aside(self):
@@ -188,18 +150,15 @@ class TableEncoder:
         table = self.check(table)
         numbers, codes, problems = [], [], []
         for i, column in enumerate(self.columns_):
-            if column.kind in kinds.SET_ASIDE or column.kind == "constant":
+            if not column.has_number and not column.has_codes:
                 continue
-            cells, problem = _like_fitted(table.cells(_name_in(table, column, i)), column)
+            cells, problem = like_fitted(table.cells(_name_in(table, column, i)), column)
             if problem is not None:
                 problems.append(f"column {column.name!r}: {problem}")
                 continue
-            if column.levels:
-                codes.append(_encode_levels(cells, column))
-                continue
-            number, code = _encode_number(cells, column)
-            numbers.append(number)
-            codes.extend([] if code is None else [code])
+            number, code = encode_column(cells, column)
+            numbers += [number] if column.has_number else []
+            codes += [code] if column.has_codes else []
         kinds.refuse(problems)
         return Encoded(
             np.column_stack(numbers) if numbers else np.zeros((table.n_rows, 0)),
@@ -231,9 +190,9 @@ class TableEncoder:
         like = None if like is None else self.check(like)
         columns = []
         for i, column in enumerate(self.columns_):
-            cells = _decode_column(column, where.get(column.name), numbers, codes, rng)
+            cells = decode_column(column, where.get(column.name), numbers, codes, rng)
             storage = column.storage if like is None else like.cells(_name_in(like, column, i)).storage
-            columns.append(_written(cells, column, storage))
+            columns.append(ready_to_write(cells, column, storage))
         container = self.container_ if like is None else like.container
         return write_table(container, [column.name for column in self.columns_], columns)
 
@@ -244,7 +203,7 @@ class TableEncoder:
         -------
         plain : dict
         """
-        return {"container": self.container_, "columns": [dataclasses.asdict(column) for column in self.columns_]}
+        return {"container": self.container_, "columns": [column.to_plain() for column in self.columns_]}
 
     @classmethod
     def from_plain(cls, plain):
@@ -264,219 +223,6 @@ class TableEncoder:
         return encoder
 
 
-def _n_levels(column):
-    if column.spikes:
-        return 1 + len(column.spikes)
-    return len(column.levels) + bool(column.pool)
-
-
 def _name_in(table, column, i):
     """Arrays are read by position, frames by name."""
     return i if table.container["type"] == "numpy" else column.name
-
-
-def _fit_column(name, kind, cells, plain):
-    column = Column(name, kind, cells.form, cells.unit, cells.storage, cells.text)
-    if kind in kinds.SET_ASIDE:
-        return column
-    levels, counts = kinds.tally(cells) if cells.known.any() else (np.zeros(0), np.zeros(0))
-    if kind == "constant" or not len(levels):
-        column.kind, column.constant = "constant", levels.tolist()[0] if len(levels) else None
-    elif kind in CATEGORY_KINDS:
-        _fit_levels(column, levels, counts)
-    elif kind in ("date", "duration"):
-        _fit_ticks(column, levels)
-    else:
-        if kind == "spiked number":
-            column.spikes = kinds.wanted_spikes(levels, counts)
-        _fit_number(column, levels, plain)
-    return column
-
-
-def _fit_levels(column, levels, counts):
-    """Levels in order; the rare ones of many are pooled."""
-    kept = np.ones(len(levels), dtype=bool)
-    if len(levels) > MAX_SINGLE_LEVELS:
-        kept = counts > 1
-    if kept.sum() + (~kept).any() > MAX_LEVELS:
-        kept = np.zeros(len(levels), dtype=bool)
-        kept[np.argsort(-counts, kind="stable")[: MAX_LEVELS - 1]] = True
-    if (~kept).sum() == 1:
-        kept[:] = True
-    column.levels, column.pool = levels[kept].tolist(), levels[~kept].tolist()
-    column.pool_counts = counts[~kept].tolist()
-    if column.kind == "ordered":
-        values = levels.astype(np.float64) if column.form in NUMERIC else np.arange(len(levels), dtype=np.float64)
-        pooled = [np.average(values[~kept], weights=counts[~kept])] if column.pool else []
-        column.level_values = np.concatenate([values[kept], pooled])
-
-
-def _fit_ticks(column, levels):
-    """Seconds since the earliest time, in steps that all observed times share."""
-    if column.kind == "date":
-        column.offset = int(levels[0])
-    if column.unit == "period":
-        return
-    tick = NANOSECONDS[column.unit]
-    for nanoseconds in TIME_STEPS:
-        step = max(nanoseconds // tick, 1)
-        # Days start at midnight wherever the earliest time lies, so differences alone do not make a step.
-        if not (levels % step).any():
-            break
-    column.step, column.scale = step, step * tick / 10**9
-
-
-def _fit_number(column, levels, plain):
-    if column.form == "whole":
-        low, high = int(levels[0]), int(levels[-1])
-        if max(abs(low), abs(high)) > kinds.EXACT:
-            column.offset = low
-            column.step = _common_step(levels, low) if high - low > kinds.EXACT else 1
-    elif not plain:
-        column.decimals, column.narrow = _decimals(levels.astype(np.float64))
-
-
-def _common_step(levels, low):
-    return math.gcd(*(int(level) - low for level in levels.tolist()))
-
-
-def _decimals(values):
-    """Decimals of all values, and the float dtype in which they have them; (None, None) above MAX_DECIMALS."""
-    for narrow in (np.float64, np.float32, np.float16):
-        if not (values.astype(narrow) == values).all():
-            break
-        for decimals in range(MAX_DECIMALS + 1):
-            if (_rounded(values, decimals, narrow) == values).all():
-                return decimals, np.dtype(narrow).name
-    return None, None
-
-
-def _rounded(values, decimals, narrow):
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.round(values, decimals)
-        rounded = np.where(np.isfinite(rounded), rounded, values)  # too large to have decimals
-        return rounded.astype(narrow).astype(np.float64)
-
-
-def _like_fitted(cells, column):
-    """Cells of a table in the form of the fitted column, and the problem if they cannot have it."""
-    known, form = cells.known, cells.form
-    if not known.any():
-        return empty_cells({"form": column.form, "unit": column.unit}, len(known)), None
-    if column.levels and column.form not in ("time", "duration"):
-        return cells, kinds.infinity_in(cells)
-    if column.form in NUMERIC and form == "object":
-        values = read_numbers([str(value) for value in cells.values[known]])
-        return _filled(cells, column, values, "number", "numbers")
-    if column.form in NUMERIC and form in NUMERIC:
-        return cells, kinds.infinity_in(cells)
-    if column.form == "time" and form == "object" and column.unit != "period":
-        texts = [str(value) for value in cells.values[known]]
-        style = column.text or date_style(texts[0])
-        ticks = None if style is None else read_dates(texts, style)
-        ticks = None if ticks is None else convert_ticks(ticks, TICK[style["unit"]], column.unit)
-        return _filled(cells, column, ticks, "time", "dates as in the fitted table")
-    if column.form == form and (column.unit == cells.unit or "period" not in (column.unit, cells.unit)):
-        ticks = convert_ticks(cells.values, cells.unit, column.unit)
-        return dataclasses.replace(cells, values=ticks, unit=column.unit), None
-    return cells, f"expected {column.form} cells, as in the fitted table, got {form} cells; convert the column."
-
-
-def _filled(cells, column, values, form, expected):
-    if values is None:
-        return cells, f"expected {expected}, got {cells.values[cells.known][0]!r}; correct the cells."
-    filled = np.zeros(len(cells.known), dtype=values.dtype)
-    filled[cells.known] = values
-    cells = Cells(form, filled, cells.known, column.unit)
-    return cells, kinds.infinity_in(cells)
-
-
-def _encode_levels(cells, column):
-    codes = positions(cells.values, cells.known, [*column.levels, *column.pool])
-    return np.minimum(codes, len(column.levels)).astype(np.int32)
-
-
-def _encode_number(cells, column):
-    """Numbers, and codes for a column with spikes."""
-    numbers = np.full(len(cells.known), np.nan)
-    numbers[cells.known] = _shifted(cells.values[cells.known], column.offset, column.step) * column.scale
-    if not column.spikes:
-        return numbers, None
-    codes = positions(cells.values, cells.known, column.spikes) + 1
-    codes[~cells.known] = -1
-    numbers[codes != 0] = np.nan
-    return numbers, codes.astype(np.int32)
-
-
-def _shifted(values, offset, step):
-    """(values - offset) / step as float64, computed in integers where that is what they are."""
-    if (offset, step) == (0, 1) or values.dtype.kind in "fb":
-        return values.astype(np.float64) if (offset, step) == (0, 1) else (values.astype(np.float64) - offset) / step
-    limits = np.iinfo(np.int64)
-    if values.dtype == np.int64 and len(values):
-        low, high = int(values.min()) - offset, int(values.max()) - offset
-        if limits.min <= low and high <= limits.max and limits.min <= offset <= limits.max:
-            values = values - np.int64(offset)
-            whole, rest = np.divmod(values, np.int64(step))
-            return whole.astype(np.float64) + rest / step
-    return np.array([(int(value) - offset) / step for value in values.tolist()], dtype=np.float64)
-
-
-def _decode_column(column, variable, numbers, codes, rng):
-    """Cells of a column, in the fitted form."""
-    n = len(numbers)
-    if variable is None:
-        if column.constant is None:
-            return empty_cells(column.storage, n)
-        return Cells(
-            column.form, plain_array(column.form, [column.constant]).repeat(n), np.ones(n, dtype=bool), column.unit
-        )
-    if variable.number < 0:
-        return _decode_levels(column, codes[:, variable.category], rng)
-    number = numbers[:, variable.number]
-    known = ~np.isnan(number)
-    values = _unshifted(np.where(known, number, 0.0), column)
-    if not column.spikes:
-        return Cells(column.form, values, known, column.unit)
-    code = codes[:, variable.category]
-    known = np.where(code == 0, known, code > 0)
-    spikes = plain_array(column.form, column.spikes)
-    return Cells(column.form, np.where(code > 0, spikes[np.maximum(code - 1, 0)], values), known, column.unit)
-
-
-def _decode_levels(column, codes, rng):
-    codes = np.array(codes)
-    pooled = codes == len(column.levels)
-    if pooled.any() and column.pool:
-        shares = np.array(column.pool_counts) / sum(column.pool_counts)
-        codes[pooled] += rng.choice(len(column.pool), size=int(pooled.sum()), p=shares)
-    levels = plain_array(column.form, [*column.levels, *column.pool])
-    return Cells(column.form, levels[np.maximum(codes, 0)], codes >= 0, column.unit)
-
-
-def _unshifted(numbers, column):
-    """Inverse of `_shifted`, in the fitted form: whole numbers rounded, others to their decimals."""
-    if column.form == "number":
-        return numbers if column.decimals is None else _rounded(numbers, column.decimals, column.narrow)
-    if column.form == "flag":
-        return numbers > 0.5
-    values = np.rint(numbers / column.scale)
-    within = np.abs(values).max(initial=0) < 2.0**63
-    values = values.astype(np.int64) if within else whole_array(values.tolist())
-    if (column.offset, column.step) != (0, 1):
-        values = whole_array([value * column.step + column.offset for value in values.tolist()])
-    if column.form in ("time", "duration"):
-        limits = np.iinfo(np.int64)
-        values = np.clip(values, limits.min + 1, limits.max).astype(np.int64)
-    return values
-
-
-def _written(cells, column, storage):
-    """Cells ready for a storage; times and numbers that the storage holds as text are written in their style."""
-    cells = dataclasses.replace(cells, storage=storage)
-    if column.text is None or storage["form"] != "object" or not cells.known.any():
-        return in_stored_form(cells)
-    write = write_dates if column.text["type"] == "date" else write_numbers
-    texts = np.full(len(cells.known), None, dtype=object)
-    texts[cells.known] = write(cells.values[cells.known], column.text)
-    return dataclasses.replace(cells, form="object", unit="", values=texts)

@@ -1,13 +1,12 @@
 """Files and folders that are written whole or not at all, and tables written to them in parts."""
 
 import contextlib
-import gzip
 import os
 import pathlib
 import secrets
 import shutil
 
-from scorefield.data.tables import KINDS
+from scorefield.data.formats import KINDS, output_file
 
 
 def _partial_path(path):
@@ -117,25 +116,31 @@ def check_output(path, *, force=False, kinds=KINDS):
         raise FileExistsError(_already_there(path))
 
 
-def write_parts(path, parts, *, replace=True):
-    """Write DataFrames one after the other into one whole file; returns the number of rows."""
-    path, n_rows = pathlib.Path(path), 0
-    with whole_file(path, replace=replace) as partial, contextlib.ExitStack() as stack:
-        writer = None
-        for part in parts:
-            if path.suffix == ".parquet":
-                import pyarrow as pa
-                import pyarrow.parquet
+def write_parts(path, parts, *, like=None, replace=True):
+    """Write tables one after the other into one whole file; returns the number of rows.
 
-                table = pa.Table.from_pandas(part, preserve_index=False)
-                if writer is None:
-                    writer = stack.enter_context(pa.parquet.ParquetWriter(partial, table.schema))
-                writer.write_table(table)
-            else:
-                if writer is None:
-                    opener = gzip.open if path.suffix == ".gz" else open
-                    writer = stack.enter_context(opener(partial, "wt", encoding="utf-8", newline=""))
-                part.to_csv(writer, index=False, header=n_rows == 0)
-            n_rows += len(part)
+    A part is a DataFrame, or an arrow table of cells as the format has them (see `FileTable.cells_for`). A text file
+    follows the separator, line ends and encoding of `like`, the format of another file.
+    """
+    import pyarrow as pa
+
+    output, schema, write, n_rows = output_file(path, like), None, None, 0
+    with whole_file(path, replace=replace) as partial, contextlib.ExitStack() as stack:
+        for part in parts:
+            cells = part if isinstance(part, pa.Table) else encode(part, output, schema)
+            if schema is None:
+                schema = cells.schema
+                write = stack.enter_context(output.writer(partial, schema))
+            write(cells)
+            n_rows += len(cells)
         stack.close()  # flush before the file is renamed
     return n_rows
+
+
+def encode(frame, output, schema=None):
+    """A DataFrame as cells of an output format, in the types of `schema` if it is given."""
+    import pyarrow as pa
+
+    types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
+    columns = {str(name): output.encode(frame[name], types.get(str(name))) for name in frame.columns}
+    return pa.table(columns)

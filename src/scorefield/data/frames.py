@@ -3,18 +3,8 @@
 import numpy as np
 
 from scorefield.data import arrow
-from scorefield.data.cells import (
-    Cells,
-    cast,
-    clip_to_day,
-    make_cells,
-    plain_array,
-    positions,
-    read_numpy,
-    read_objects,
-    to_objects,
-    whole_array,
-)
+from scorefield.data.cells import Cells, all_known, cast, clip_to_day, make_cells, positions, whole_array
+from scorefield.data.objects import read_numpy, read_objects, to_objects
 
 
 def read_pandas(series):
@@ -40,13 +30,13 @@ def _read_string(series, dtype):
 
 
 def _read_categorical(series, dtype):
-    inner = read_pandas(dtype.categories.to_series())
+    inner = _read_categories(dtype.categories)
     codes = series.cat.codes.to_numpy()
     known = codes >= 0
     if inner.form == "unknown":
-        return make_cells("unknown", np.zeros(len(series)), known, {"type": "masked", "dtype": "object"})
+        return make_cells("unknown", np.zeros(len(series)), known, {"type": "numpy", "dtype": "object"})
     known = known & inner.known[codes] if len(inner.known) else known
-    values = inner.values[codes] if len(inner.values) else np.full(len(codes), None, dtype=object)
+    values = inner.values[codes] if len(inner.values) else np.zeros(len(codes), dtype=inner.values.dtype)
     storage = {
         "type": "category",
         "dtype": "category",
@@ -56,6 +46,17 @@ def _read_categorical(series, dtype):
     }
     order = inner.values[inner.known]
     return make_cells(inner.form, values, known, storage, unit=inner.unit, order=order, ordered=bool(dtype.ordered))
+
+
+def _read_categories(index):
+    """Cells of the categories of a dtype; intervals, as `pandas.cut` makes them, by their text."""
+    if type(index.dtype).__name__ != "IntervalDtype":
+        return read_pandas(index.to_series())
+    storage = {"type": "intervals", "dtype": str(index.dtype), "closed": index.closed}
+    for side in ("left", "right"):
+        ends = read_pandas(getattr(index, side).to_series())
+        storage[side] = {"values": ends.values.tolist(), "storage": ends.storage}
+    return make_cells("object", index.astype(str).to_numpy(dtype=object), np.ones(len(index), dtype=bool), storage)
 
 
 def _read_zoned(series, dtype):
@@ -126,7 +127,9 @@ def write_pandas(cells):
         return _write_numpy_column(cells, dtype)
     if dtype.kind in "biuf" and hasattr(dtype, "numpy_dtype"):
         return dtype.construct_array_type()(cast(cells, dtype.numpy_dtype), ~cells.known)
-    return pd.array([None] * len(cells.values), dtype=dtype)  # a dtype without a form: set aside
+    # A dtype without a form, which is set aside; that of intervals of whole numbers cannot be empty.
+    dtype = object if storage["dtype"].startswith(("interval[int", "interval[uint")) else dtype
+    return pd.array([None] * len(cells.values), dtype=dtype)
 
 
 def _with_storage(cells, storage):
@@ -145,10 +148,19 @@ def _write_categorical(cells):
     import pandas as pd
 
     storage = cells.storage
-    levels = plain_array(cells.form, storage["categories"])
-    inner = Cells(cells.form, levels, np.ones(len(levels), dtype=bool), cells.unit, storage["inner"])
-    dtype = pd.CategoricalDtype(pd.Index(write_pandas(inner)), ordered=storage["ordered"])
-    return pd.Categorical.from_codes(positions(cells.values, cells.known, levels), dtype=dtype)
+    inner = all_known(storage["inner"], storage["categories"])
+    index = _interval_index(storage["inner"]) if storage["inner"]["type"] == "intervals" else write_pandas(inner)
+    dtype = pd.CategoricalDtype(pd.Index(index), ordered=storage["ordered"])
+    return pd.Categorical.from_codes(positions(cells.values, cells.known, inner.values), dtype=dtype)
+
+
+def _interval_index(storage):
+    import pandas as pd
+
+    left, right = (
+        write_pandas(all_known(storage[side]["storage"], storage[side]["values"])) for side in ("left", "right")
+    )
+    return pd.IntervalIndex.from_arrays(left, right, closed=storage["closed"])
 
 
 def _write_numpy_column(cells, dtype):
@@ -229,6 +241,8 @@ def write_polars(name, cells):
     dtype, stored = polars_dtype(cells.storage), cells.storage["dtype"]
     if not cells.known.any():
         return pl.Series(name, [None] * len(cells.known), dtype=dtype)
+    if dtype == pl.Null:  # of another table, where no cell of the column is known
+        return pl.Series(name, to_objects(cells.values, cells.known, cells.storage).tolist())
     if cells.form == "object":
         return pl.Series(name, np.where(cells.known, cells.values, None).tolist(), dtype=pl.String).cast(dtype)
     if stored == "Decimal" or stored.endswith("128"):

@@ -6,7 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from scorefield.data.cells import NUMERIC, is_uuid, level_keys, positions
+from scorefield.data.cells import NUMERIC, level_keys, positions
+from scorefield.data.objects import is_uuid
 from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
 
 KINDS = (
@@ -23,6 +24,7 @@ KINDS = (
     "constant",
 )
 NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
+LEVEL_KINDS = ("ordered", "flag", "category")
 SET_ASIDE = ("identifier", "text")
 MANY = 20  # distinct values above which whole numbers are numbers, and texts may be identifiers
 FEW_ROWS = 20  # below it, distinct values do not make an identifier
@@ -30,6 +32,7 @@ ROWS_PER_LEVEL = 5  # rows that a level of numbers needs on average to be a leve
 SPIKE_SHARE = 0.1
 MAX_SPIKES = 3
 MOSTLY_DISTINCT = 0.5  # share of the known cells
+MOSTLY_NUMBERS = 0.9  # share of distinct values from which a text among fractions is taken for a mistake
 DENSE = 1.5  # range over number of rows below which distinct whole numbers are row numbers
 LONG_TEXT = 40  # characters on average
 SEVERAL_WORDS = 3  # words on average
@@ -55,7 +58,7 @@ def classify(table, columns=None):
     classified : list of (name, kind, Cells)
         Text that holds dates or numbers is read, so that its cells have the form of its kind.
     """
-    wanted = _wanted_kinds(table.names, columns)
+    wanted = wanted_kinds(table.names, columns)
     classified, problems = [], []
     for name in table.names:
         cells = table.cells(name)
@@ -87,7 +90,7 @@ def infinity_in(cells):
     return "expected finite numbers, got infinity; replace it by a gap or a number."
 
 
-def _wanted_kinds(names, columns):
+def wanted_kinds(names, columns):
     """Kinds by name; unknown names and kinds are refused."""
     wanted, unknown = {}, []
     for key, kind in (columns or {}).items():
@@ -119,7 +122,7 @@ def tally(cells):
     else:
         counted = Counter(level_keys(present))
         by_key = dict(zip(level_keys(present), present, strict=True))
-        keys = sorted(counted, key=lambda key: (isinstance(by_key[key], str), str(type(key) is tuple), by_key[key]))
+        keys = sorted(counted, key=lambda key: (isinstance(key, str), isinstance(key, tuple), key))  # numbers first
         levels = np.array([*(by_key[key] for key in keys), None], dtype=object)[:-1]
         counts = np.array([counted[key] for key in keys], dtype=np.int64)
     if cells.order is not None and len(cells.order):
@@ -142,7 +145,8 @@ def _infer(name, cells, plain):
     if len(levels) == 1:
         return "constant", cells, None
     if cells.form == "object":
-        return *_infer_text(name, cells, levels, counts), None
+        kind, cells = _infer_text(name, cells, levels, counts)
+        return kind, cells, _stray_text(levels) if kind in SET_ASIDE else None
     if cells.order is not None or cells.form == "flag":
         return _level_kind(cells, levels), cells, None
     if cells.form in ("time", "duration"):
@@ -164,16 +168,17 @@ def _level_kind(cells, levels):
 
 def _infer_text(name, cells, levels, counts):
     """Kind and cells of text; dates and numbers in it are read."""
-    n, texts = int(counts.sum()), [level for level in levels if isinstance(level, str)]
+    n = int(counts.sum())
     if cells.ordered:
         return _level_kind(cells, levels), cells
-    if len(texts) == len(levels) and cells.order is None:
+    if _is_text(levels) and cells.order is None:
         dates = _as_dates(cells, levels)
         if dates is not None:
             return "date", dates
-        if all(map(UUID.fullmatch, texts)):
+        if all(map(UUID.fullmatch, levels)):
             return "identifier", cells
-        style = number_style(texts) if len(levels) > MANY and any("." in text for text in texts) else None
+        # Whole numbers in text, such as postcodes, are names of something.
+        style = number_style(levels.tolist()) if len(levels) > MANY and any("." in text for text in levels) else None
         if style is not None:
             numbers = _as_numbers(cells, levels, style)
             return _number_kind(name, numbers, *tally(numbers)), numbers
@@ -182,6 +187,19 @@ def _infer_text(name, cells, levels, counts):
         length = sum(len(str(level)) for level in levels) / len(levels)
         return ("text" if length > LONG_TEXT or words >= SEVERAL_WORDS else "identifier"), cells
     return _level_kind(cells, levels), cells
+
+
+def _stray_text(levels):
+    """The problem of a few texts among fractions, which would set a column of numbers aside; None without it."""
+    is_stray = np.array([isinstance(level, str) and read_numbers([level]) is None for level in levels])
+    has_fractions = any("." in str(level) for level in levels[~is_stray])
+    if not has_fractions or not 0 < is_stray.sum() <= (1 - MOSTLY_NUMBERS) * len(levels):
+        return None
+    stray = levels[is_stray]
+    return (
+        f"expected numbers, as in most of its cells, got {stray[0]!r}; empty or correct such cells, or set the column "
+        "aside with the kind 'identifier'."
+    )
 
 
 def _is_mostly_distinct(name, levels, n):
@@ -205,7 +223,8 @@ def _as_numbers(cells, levels, style):
 
 def _from_levels(cells, levels, values, form, unit, style):
     filled = values[np.maximum(positions(cells.values, cells.known, levels), 0)]
-    return dataclasses.replace(cells, form=form, values=filled, unit=unit, text=style, order=None)
+    known = cells.known & (filled == filled)  # the text nan is a gap
+    return dataclasses.replace(cells, form=form, values=filled, known=known, unit=unit, text=style, order=None)
 
 
 def _number_kind(name, cells, levels, counts):
@@ -266,30 +285,35 @@ def _honour(kind, cells):
         return cells, _unknown_cells(cells)
     levels, _ = tally(cells)
     if kind in NUMBER_KINDS and cells.order is not None:
-        return (
-            cells,
-            f"expected a dtype without categories for the kind {kind!r}, got one with them; convert the column.",
-        )
+        return cells, f"expected a dtype without categories for the kind {kind!r}, got one with them; convert it."
     if kind in ("number", "whole number", "spiked number"):
         return _honour_number(kind, cells, levels)
     if kind == "date":
-        dates = cells if cells.form == "time" else None
-        if cells.form == "object" and all(isinstance(level, str) for level in levels):
-            dates = _as_dates(cells, levels)
-        return (
-            (cells, _cannot("dates or ISO text of one style", levels, "category")) if dates is None else (dates, None)
-        )
+        return _honour_date(cells, levels)
+    return cells, _problem_of_levels(kind, cells, levels)
+
+
+def _honour_date(cells, levels):
+    if cells.form == "object" and _is_text(levels):
+        dates = _as_dates(cells, levels)
+        cells = cells if dates is None else dates
+    return cells, None if cells.form == "time" else _cannot("dates or ISO text of one style", levels, "category")
+
+
+def _problem_of_levels(kind, cells, levels):
+    """Why a column cannot be of a kind that takes its cells as they are, None if it can."""
     if kind == "duration" and cells.form != "duration":
-        return cells, _cannot("durations", levels, "number")
+        return _cannot("durations", levels, "number")
     if kind == "ordered" and cells.form == "object" and cells.order is None:
-        return cells, _cannot("numbers or a dtype with ordered categories", levels, "category")
-    most = {"flag": 2, "constant": 1}.get(kind)
-    if most is not None and len(levels) > most:
-        return (
-            cells,
-            f"expected at most {most} distinct values for the kind {kind!r}, got {len(levels)}; use 'category'.",
-        )
-    return cells, None
+        return _cannot("numbers or a dtype with ordered categories", levels, "category")
+    most = {"flag": 2, "constant": 1}.get(kind, len(levels))
+    if len(levels) > most:
+        return f"expected at most {most} distinct values for the kind {kind!r}, got {len(levels)}; use 'category'."
+    return None
+
+
+def _is_text(levels):
+    return all(isinstance(level, str) for level in levels)
 
 
 def _cannot(expected, levels, other):
@@ -297,7 +321,7 @@ def _cannot(expected, levels, other):
 
 
 def _honour_number(kind, cells, levels):
-    if cells.form == "object" and all(isinstance(level, str) for level in levels):
+    if cells.form == "object" and _is_text(levels):
         style = number_style(levels.tolist()) or {"type": "number", "decimals": None}
         numbers = _as_numbers(cells, levels, style)
         if numbers is None:
@@ -306,6 +330,8 @@ def _honour_number(kind, cells, levels):
         cells, levels = numbers, tally(numbers)[0]
     if cells.form not in NUMERIC:
         return cells, _cannot("numbers", levels, "date" if cells.form == "time" else "category")
+    if kind == "spiked number" and not wanted_spikes(*tally(cells)):
+        return cells, f"expected a value in {SPIKE_SHARE:.0%} of the known cells, got none; use the kind 'number'."
     if kind == "whole number" and not is_whole(levels):
         fraction = levels[np.rint(levels) != levels]
         return cells, _cannot("whole numbers", fraction if len(fraction) else levels, "number")

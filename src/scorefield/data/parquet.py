@@ -5,16 +5,15 @@ from collections import Counter
 
 import numpy as np
 
-from scorefield.data.tables import (
-    PART_ROWS,
+from scorefield.data.formats.arrow_files import (
     cast_column,
-    check_labels,
-    check_target,
+    check_unique,
     decimals_as_numbers,
     import_pyarrow,
     open_parquet,
     parquet_files,
 )
+from scorefield.data.tables import PART_ROWS, check_labels, check_target
 
 
 class ParquetTable:
@@ -39,6 +38,7 @@ class ParquetTable:
 
     def _check_schema(self, file, schema):
         types = import_pyarrow().types
+        check_unique(schema.names, file)
         columns = {
             field.name: field.type.value_type if types.is_dictionary(field.type) else field.type
             for field in decimals_as_numbers(schema)

@@ -1,9 +1,12 @@
-"""Units of columns: the means and scales that rows are standardised with."""
+"""Units of columns: means, scales and normal scores that rows are standardised with."""
 
 import numpy as np
+from scipy.special import ndtri
 
 from scorefield.fields.gaussian import shrunk_covariance
 
+SHARED = 3  # rows from which on a value is one that numbers repeat
+MAX_KNOTS = 257  # per column: a score between two of them is off by less than a hundredth
 LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
 
 
@@ -45,3 +48,73 @@ def safe_deviation(rows):
     unit = np.ldexp(1.0, np.frexp(np.abs(rows).max(axis=0))[1] - 1)
     deviation = unit * (rows / unit).std(axis=0)
     return np.where(deviation > 0, deviation, 1.0)
+
+
+class NormalScores:
+    """Columns as standard normal numbers by their ranks, piecewise linear between knots; gaps stay NaN.
+
+    Skewed columns and outliers get the noise and the steps that suit them. On the way back a value that several rows
+    share takes the whole range of its ranks, so that generated numbers repeat it as often. Beyond the last knots the
+    map goes on in a straight line.
+    """
+
+    def __init__(self, knots):
+        self.knots = knots  # per column an array (4, k): values, scores, and the range of scores of each value
+
+    @classmethod
+    def fit(cls, numbers):
+        """Knots of an array (n, d); NaN are left out."""
+        return cls([_rank_knots(column[~np.isnan(column)]) for column in np.asarray(numbers, float).T])
+
+    def transform(self, numbers):
+        """Normal scores of numbers."""
+        return self._map(numbers, [(knots[0], knots[1]) for knots in self.knots])
+
+    def inverse_transform(self, scores):
+        """Numbers of normal scores."""
+        return self._map(scores, [(knots[2:].T.ravel(), np.repeat(knots[0], 2)) for knots in self.knots])
+
+    def log_slopes(self, numbers):
+        """Log derivatives of the scores in the numbers, (n, d); 0 at gaps."""
+        slopes = np.zeros(numbers.shape)
+        for j, column in enumerate(np.asarray(numbers, float).T):
+            values, scores = self.knots[j][:2]
+            rates = np.log(np.diff(scores) / np.diff(values))
+            places = np.searchsorted(values, column, side="right") - 1
+            slopes[:, j] = np.where(np.isnan(column), 0.0, rates[places.clip(0, len(rates) - 1)])
+        return slopes
+
+    def _map(self, numbers, ways):
+        result = np.empty(np.shape(numbers))
+        for j, (column, (x, y)) in enumerate(zip(np.asarray(numbers, float).T, ways, strict=True)):
+            values, scores = self.knots[j][:2]
+            ends = (scores, values) if y[0] == values[0] else (values, scores)
+            first, last = ((ends[1][k] - ends[1][k - 1]) / (ends[0][k] - ends[0][k - 1]) for k in (1, -1))
+            beyond = np.where(column < x[0], y[0] + (column - x[0]) * first, y[-1] + (column - x[-1]) * last)
+            result[:, j] = np.where((column < x[0]) | (column > x[-1]), beyond, np.interp(column, x, y))
+        return result
+
+
+def _rank_knots(known):
+    """Values, scores, and first and last score of the distinct values; of single ones at most MAX_KNOTS are kept."""
+    values, counts = np.unique(known, return_counts=True)
+    if len(values) < 2:  # any scale will do
+        centre = values[0] if len(values) else 0.0
+        scores = np.array([-1.0, 1.0])
+        return np.stack([centre + max(abs(centre), 1.0) * scores, scores, scores, scores])
+    above = np.cumsum(counts) / counts.sum()
+    below = above - counts / counts.sum()
+    scores = ndtri((below + above) / 2)
+    shared = counts >= SHARED
+    low, high = np.where(shared, ndtri(below), scores), np.where(shared, ndtri(above), scores)
+    low[0], high[-1] = scores[0], scores[-1]
+    spread = np.round(np.linspace(0, len(values) - 1, min(len(values), MAX_KNOTS))).astype(int)
+    kept = np.union1d(spread, np.flatnonzero(shared))
+    return np.stack([values, scores, low, high])[:, kept]
+
+
+def reflected(values, low, high):
+    """Values reflected at the bounds, and clipped where they are beyond both after that."""
+    values = np.where(values < low, 2 * low - values, values)
+    values = np.where(values > high, 2 * high - values, values)
+    return np.clip(values, low, np.maximum(low, high))

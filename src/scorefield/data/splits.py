@@ -1,6 +1,8 @@
 """Splits that keep equal rows together: copies on both sides of a split would leak from one to the other."""
 
 import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils import check_random_state
 
 
 def same_rows(X):
@@ -23,3 +25,14 @@ def split_distinct(rng, rows, fraction):
     np.minimum.at(ranks, groups[order], np.arange(len(rows)))  # of the first of each group in the shuffled order
     held = np.isin(groups[order], np.argsort(ranks)[:n_held])
     return order[~held], order[held]
+
+
+def stratified_folds(labels, groups, n_folds, seed):
+    """Pairs of kept and held-out indices, one for each of the shuffled folds: class shares agree, groups stay together.
+
+    Groups are shuffled here because scikit-learn before 1.8 gives folds to other groups than it has balanced.
+    """
+    groups = np.unique(groups, return_inverse=True)[1]
+    order = check_random_state(seed).permutation(groups.max() + 1)
+    shuffled = np.argsort(order)[groups]
+    return list(StratifiedGroupKFold(n_folds).split(labels, labels, shuffled))

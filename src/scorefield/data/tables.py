@@ -1,301 +1,295 @@
-"""Tables from CSV (plain or gzip) and Parquet files: read whole or in parts, with columns, cells and labels checked."""
+"""Tables from files: typed columns beside the cells as they are written, and all problems of a table in one report."""
 
-import contextlib
-import csv
-import gzip
+import dataclasses
+import difflib
 import numbers
 import pathlib
-import warnings
-import zlib
-from collections import Counter
 
-KINDS = (".csv", ".csv.gz", ".parquet")
-PART_ROWS = 1 << 16  # rows in memory while a table is read or written in parts: 52 MB with 100 columns of doubles
-READ_BYTES = 1 << 20  # read ahead per Parquet column; without a bound pyarrow reads the whole column of a row group
-INT64_DIGITS = 18  # decimal digits that always fit
-SEPARATORS = ",;\t|"
-MAX_CATEGORIES = 100  # distinct texts that a column of categories may have
-MOSTLY = 0.9  # share of numbers in a column from which a text in it is taken for a mistake
-LOOKED_AT = 200  # values that decide whether a column of text holds dates or decimal commas
-DATE = r".*\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b.*|.*\b\d{1,2}[-/.]\d{1,2}[-/.]\d{4}\b.*"
-DECIMAL_COMMA = r"\s*-?\d+,\d+\s*"
+from scorefield.data.formats import PART_ROWS, Reading, open_file
+from scorefield.data.formats.arrow_files import duplicates, import_pyarrow, parquet_files
+from scorefield.data.formats.typed import How, Problem
+
+STREAMED_BYTES = 256 << 20  # larger Parquet files are read in parts: in memory a table takes several times its file
+MARK = "is_synthetic"  # the column that tells generated rows from real ones
 
 
-def read_labelled(path, target):
-    """A whole table with a column of labels; columns of text become categories, and dates are refused."""
-    table = read_table(path)
-    check_target(target, table.columns, path)
-    check_labels(table[target].dropna().unique().tolist(), int(table[target].isna().sum()), target)
-    for name in table.columns:
-        if name != target and _is_text(table[name]):
-            table[name] = _as_category(table[name])
-    return table
+class TableError(ValueError):
+    """All problems of a table, one per line. `fix` are the options that would remove them, empty if some cannot be."""
+
+    def __init__(self, path, problems):
+        fixes = dict.fromkeys(problem.fix for problem in problems)
+        self.fix = [word for fix in fixes for word in fix] if all(fixes) else []
+        lines = [problem.text for problem in problems]
+        if len(lines) > 1:
+            lines = [f"Expected a table without faults in {path}, got {len(lines)}:", *(f"- {line}" for line in lines)]
+        super().__init__("\n".join(lines))
 
 
-def read_table(path):
-    """The whole table as a DataFrame with at least one row; columns hold numbers, text or dates."""
+@dataclasses.dataclass(frozen=True)
+class FileTable:
+    """A table from a file: `frame` has typed columns, `cells` (an arrow table) what is written in `file`."""
+
+    frame: object
+    cells: object
+    file: object
+
+    def __len__(self):
+        return self.cells.num_rows
+
+    def cells_for(self, output, names=None):
+        """The rows as cells of an output format: as they are written if it is of the same family."""
+        pa = import_pyarrow()
+        names = list(self.frame.columns) if names is None else names
+        if output.family == self.file.family:
+            return self.cells.select(names)
+        return pa.table({name: output.encode(self.frame[name]) for name in names})
+
+    def and_columns(self, output, frame, names=None):
+        """The cells of `cells_for` and those of more columns of the same rows."""
+        cells = self.cells_for(output, names)
+        twice = sorted(set(cells.column_names) & set(frame.columns))
+        if twice:
+            raise ValueError(f"Expected no column {twice[0]!r} in the table, as one is added, got one; --drop it.")
+        more = {name: output.encode(frame[name]) for name in frame.columns}
+        return import_pyarrow().table({**dict(zip(cells.column_names, cells.columns, strict=True)), **more})
+
+    def and_rows(self, output, frame):
+        """Parts to write: these rows as they are, and the rows of `frame` after them; it may have more columns."""
+        more = frame.columns[len(self.frame.columns) :]
+        return [self.and_columns(output, frame[more].iloc[: len(self)]), frame.iloc[len(self) :]]
+
+    def filled_for(self, output, full):
+        """The cells of `cells_for`, with values of `full`, a DataFrame of the same rows, in the place of gaps."""
+        pa = import_pyarrow()
+        cells = self.cells_for(output)
+        columns = {}
+        for name in cells.column_names:
+            gaps = pa.array((self.frame[name].isna() & full[name].notna()).to_numpy())
+            found = output.encode(full[name], cells.column(name).type)
+            columns[name] = pa.compute.if_else(gaps, found, cells.column(name))
+        return pa.table(columns)
+
+
+def read_labelled(path, target, reading=None):
+    """A whole table with a column of labels, of at least two classes."""
+    return _read(path, reading or Reading(), target)
+
+
+def read_table(path, reading=None):
+    """A whole table of at least one row; columns hold numbers, text or dates."""
+    return _read(path, reading or Reading())
+
+
+def _read(path, reading, target=None):
+    file = open_file(path, reading)
+    problems = name_problems(file.names, path, reading, target)
+    parts = [part for part in file.parts(PART_ROWS) if part.num_rows]
+    if not parts:
+        raise ValueError(f"Expected rows in {path}, got a header alone.")
+    cells, columns = import_pyarrow().concat_tables(parts), {}
+    for name, column in zip(cells.column_names, cells.columns, strict=True):
+        if name not in reading.drop:
+            how = How(reading.kind(name), reading.na, name == target)
+            columns[name], found = file.read(name, _one_chunk(column), how)
+            problems += found
+    if columns.get(target) is not None:
+        problems += _target_problems(columns[target], target)
+    if problems:
+        raise TableError(path, problems)
+    return FileTable(_frame(columns), cells.select(list(columns)), file)
+
+
+def _one_chunk(column):
+    pa = import_pyarrow()
+    column = column.combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _frame(columns):
     import pandas as pd
 
-    path, kind = _check_input(path)
-    if kind == ".parquet":
-        refuse_nested(path)
-        return pd.concat(read_parts(path), ignore_index=True)
-    table = pd.concat(read_parts(path, None), ignore_index=True)
-    for name in table.columns:
-        if _is_text(table[name]):
-            _check_cells(table[name])
-    return table
+    return pd.DataFrame({name: column.to_pandas() for name, column in columns.items()})
 
 
-def read_parts(path, rows=PART_ROWS):
-    """Yield DataFrames of at most `rows` rows, in order, at least one. Their index continues from part to part.
+def is_large(path):
+    """True if a table is read in parts for a fit: a folder, or a large Parquet file."""
+    path = pathlib.Path(path)
+    return path.is_dir() or (path.suffix == ".parquet" and path.is_file() and path.stat().st_size > STREAMED_BYTES)
 
-    The Parquet files of a folder are read as one table.
+
+def read_pair(real, synthetic, reading=None, target=None):
+    """Frames of real and of generated rows, from two files or from one with a column is_synthetic.
+
+    With a `target` only the classes that have generated rows are compared.
     """
-    import pandas as pd
+    first = read_table(real, reading).frame
+    if synthetic is None:
+        if MARK not in first:
+            raise ValueError(f"Expected a second table, or a column {MARK} in {real}, got neither; add one of them.")
+        marked = first.pop(MARK).astype(str).str.lower().isin(["true", "1"])
+        pair = first[~marked], first[marked]
+    else:
+        reading = reading or Reading()
+        pair = first, read_table(synthetic, dataclasses.replace(reading, forms=forms_of(first))).frame
+    if target is None:
+        return pair
+    problems = name_problems(list(first.columns), real, target=target)
+    if problems:
+        raise TableError(real, problems)
+    return pair[0][pair[0][target].isin(pair[1][target])], pair[1]
 
-    n_rows = 0
-    for file in parquet_files(path) if pathlib.Path(path).is_dir() else [path]:
-        file, kind = _check_input(file)
-        for part in _parquet_parts(file, rows) if kind == ".parquet" else _csv_parts(file, kind, rows):
-            if len(part):
-                part.index = pd.RangeIndex(n_rows, n_rows + len(part))
-                n_rows += len(part)
-                yield part
+
+def forms_of(frame):
+    """Kinds with which another file is read as this table was: its text as text, its numbers as numbers."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_string_dtype
+
+    kinds = {}
+    for name in frame.columns:
+        dtype = frame[name].dtype
+        if is_numeric_dtype(dtype) and not is_bool_dtype(dtype):
+            kinds[str(name)] = "number"
+        elif is_string_dtype(dtype):
+            kinds[str(name)] = "text"
+    return kinds
+
+
+def open_first(path, reading=None):
+    """The format of a file, or of the first Parquet file of a folder."""
+    return open_file(parquet_files(path)[0] if pathlib.Path(path).is_dir() else path, reading)
+
+
+def kept_names(file, asked):
+    """The columns of a file that are carried over to an output; all of them if "all" is asked for."""
+    names = list(file.names)
+    if asked == ["all"] and "all" not in names:
+        return names
+    problems = [
+        Problem(f"Expected a column of {file.path} in --keep, got {name!r}; {nearest(name, names)}")
+        for name in asked
+        if name not in names
+    ]
+    if problems:
+        raise TableError(file.path, problems)
+    return asked
+
+
+def read_parts(path, reading=None, columns=None, kept=(), rows=None):
+    """Yield tables of at most `rows` rows, in order, at least one; the index of their frames continues.
+
+    The frames have the columns named in `columns` and `kept` only; those in `kept` are not checked. The Parquet files
+    of a folder are read as one table.
+    """
+    n_rows, reading = 0, reading or Reading()
+    for file_path in parquet_files(path) if pathlib.Path(path).is_dir() else [path]:
+        file = open_file(file_path, reading)
+        problems = name_problems(file.names, file_path, reading, needed=columns or ())
+        if problems:
+            raise TableError(file_path, problems)
+        for cells in file.parts(rows or PART_ROWS):
+            if cells.num_rows:
+                yield _part(file, reading, cells, columns, kept, n_rows)
+                n_rows += cells.num_rows
     if not n_rows:
         raise ValueError(f"Expected rows in {path}, got a header alone.")
 
 
-def _check_input(path):
-    path = pathlib.Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"Expected a file, got the folder {path}; name a file in it.")
-    if not path.exists():
-        raise FileNotFoundError(f"Expected a file, but {path} does not exist.")
-    if path.stat().st_size == 0:
-        raise ValueError(f"Expected a table in {path}, got an empty file.")
-    kind = next((kind for kind in KINDS if path.name.endswith(kind)), None)
-    if kind is None:
-        raise ValueError(f"Expected a file that ends in {', '.join(KINDS)}, got {path}; convert or rename it.")
-    return path, kind
-
-
-def _csv_parts(path, kind, rows):
-    """Parts of a CSV file, or all of it if `rows` is None: the dtype of a column is then that of all its values."""
+def _part(file, reading, cells, names, kept, start):
     import pandas as pd
 
-    with _csv_errors(path):
-        separator, _ = csv_header(path, kind)
-        # A line longer than the header would be cut; without index_col=False the columns would shift.
-        options = {"sep": separator, "index_col": False, "encoding": "utf-8-sig", "low_memory": False}
-        read = pd.read_csv(path, chunksize=rows, **options)
-    if rows is None:
-        yield read
-        return
-    with read:
-        while True:
-            with _csv_errors(path):  # closed before each yield: its filter of warnings is global
-                part = next(read, None)
-            if part is None:
-                return
-            yield part
+    names = [name for name in cells.column_names if name not in reading.drop] if names is None else list(names)
+    columns, problems = {}, []
+    for name in dict.fromkeys([*names, *kept]):
+        how = How(reading.kind(name), reading.na, start=start)
+        columns[name], found = file.read(name, _one_chunk(cells.column(name)), how)
+        problems += found if name in names else []
+    if problems:
+        raise TableError(file.path, problems)
+    frame = _frame({name: column for name, column in columns.items() if column is not None})
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return FileTable(frame, cells, file)
 
 
-@contextlib.contextmanager
-def _csv_errors(path):
-    """Raise what goes wrong in a CSV file, and what pandas only warns of, as ValueError with the path."""
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Expected UTF-8 text in {path}, got {error.reason}; save the file as UTF-8.") from error
-    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"Expected a table in {path}, got lines that do not fit ({reason}); correct them.") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"Expected a readable file, got {path} ({error}); write or fetch it again.") from error
+def _nearest(name, names):
+    """The most similar of the names, or None."""
+    folded = {str(other).casefold(): other for other in names}
+    near = difflib.get_close_matches(str(name).casefold(), list(folded), 1)
+    return folded[near[0]] if near else None
 
 
-def csv_header(path, kind):
-    """Separator and column names of a CSV file. The separator is the one that gives the most columns."""
-    opener, headers = gzip.open if kind.endswith("gz") else open, {}
-    for mark in SEPARATORS:
-        # csv.Error: a long header that another mark separates is one field, larger than the limit of csv.
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream, contextlib.suppress(csv.Error):
-            headers[mark] = next(csv.reader(stream, delimiter=mark), [])
-    if not headers:
-        raise ValueError(
-            f"Expected a header of column names in {path}, got a name of more than {csv.field_size_limit():,} "
-            "characters; check its quotes and separators."
-        )
-    separator, names = max(headers.items(), key=lambda header: len(header[1]))
-    if not any(name.strip() for name in names):
-        raise ValueError(f"Expected a header in the first line of {path}, got an empty one; add the column names.")
-    check_unique(names, path)  # pandas would rename duplicates silently
-    return separator, names
+def nearest(name, names):
+    """A suggestion: the most similar of the names, or some of them."""
+    near = _nearest(name, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    return "there are " + ", ".join(map(str, list(names)[:10])) + (", ..." if len(names) > 10 else ".")
 
 
-def _parquet_parts(path, rows):
-    import pyarrow as pa
-
-    with open_parquet(path) as stream:
-        schema = decimals_as_numbers(stream.schema_arrow)
-        for batch in stream.iter_batches(batch_size=rows):
-            columns = map(cast_column, batch.columns, schema.types)
-            yield pa.RecordBatch.from_arrays(list(columns), schema=schema).to_pandas()
-
-
-def import_pyarrow():
-    """pyarrow with the parts that tables need, or an error with the remedy."""
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ValueError(
-            "Expected pyarrow to read Parquet files, but it is not installed; pip install 'scorefield[cli]'."
-        ) from error
-    return pyarrow
-
-
-def parquet_files(path):
-    """The Parquet files of a path: the file itself, or those of a folder, sorted by name."""
-    path = pathlib.Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"Expected a Parquet file or a folder of them, but {path} does not exist.")
-    if not path.is_dir():
-        if path.suffix != ".parquet":
-            raise ValueError(f"Expected a file that ends in .parquet or a folder of them, got {path}; convert it.")
-        return [path]
-    nested = next(path.glob("*/**/*.parquet"), None)
-    if nested is not None:
-        raise ValueError(
-            f"Expected Parquet files directly in {path}, got one in its folder {nested.parent.name}; columns that are "
-            "folder names are not read: write the table without partitions."
-        )
-    files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
-    if not files:
-        raise ValueError(f"Expected Parquet files in the folder {path}, got none that ends in .parquet; name another.")
-    return files
-
-
-@contextlib.contextmanager
-def open_parquet(file):
-    """Open a Parquet file; damaged files and duplicate column names are refused."""
-    pa = import_pyarrow()
-    try:
-        with pa.parquet.ParquetFile(file, buffer_size=READ_BYTES, pre_buffer=False) as stream:
-            check_unique(stream.schema_arrow.names, file)
-            yield stream
-    except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"Expected a Parquet file, got {file} ({reason}); write or fetch it again.") from error
-
-
-def _number_type(kind):
-    """The type that a column of decimals is read as: whole numbers where they fit, else double precision."""
-    pa = import_pyarrow()
-    return pa.int64() if kind.scale == 0 and kind.precision <= INT64_DIGITS else pa.float64()
-
-
-def decimals_as_numbers(schema):
-    """The schema with numbers in place of decimals, which pandas would read as objects."""
-    for i, field in enumerate(schema):
-        if import_pyarrow().types.is_decimal(field.type):
-            schema = schema.set(i, field.with_type(_number_type(field.type)))
-    return schema
-
-
-def cast_column(column, kind):
-    """An arrow column in another type; decimals by way of text, as arrow's own cast to double is not exact."""
-    pa = import_pyarrow()
-    if column.type == kind:
-        return column
-    if pa.types.is_decimal(column.type) and pa.types.is_floating(kind):
-        column = column.cast(pa.string())
-    return column.cast(kind)
-
-
-def refuse_nested(file):
-    """Refuse a file with columns of lists or structs."""
-    with open_parquet(file) as stream:
-        for field in stream.schema_arrow:
-            if import_pyarrow().types.is_nested(field.type):
-                raise ValueError(
-                    f"Expected numbers or text in column {field.name!r} of {file}, got {field.type}; flatten it into "
-                    "several columns or drop it."
-                )
-
-
-def check_unique(names, path):
-    """Refuse duplicate column names."""
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise ValueError(f"Expected unique column names in {path}, got {twice!r} more than once; rename them.")
+def name_problems(names, path, reading=None, target=None, needed=()):
+    """What is wrong with the column names of a file, and with the names that were given for it."""
+    reading = reading or Reading()
+    problems = [
+        Problem(f"Expected unique column names in {path}, got {name!r} more than once; rename them.")
+        for name in duplicates(names)
+    ]
+    for word, given in (("--drop", reading.drop), ("--as", reading.columns)):
+        problems += [
+            Problem(f"Expected a column of {path} in {word}, got {name!r}; {nearest(name, names)}")
+            for name in given
+            if name not in names
+        ]
+    if target is not None and target not in names:
+        near = _nearest(target, names)
+        said = f"Expected a target among the columns of {path}, got {target!r}; {nearest(target, names)}"
+        problems.append(Problem(said, ("--target", near) if near else ()))
+    problems += [
+        Problem(f"Expected the columns that the model was fitted to, got none named {name!r}; {nearest(name, names)}")
+        for name in needed
+        if name not in names
+    ]
+    if target is not None and not set(names) - {target, *reading.drop}:
+        problems.append(Problem(f"Expected columns beside the target in {path}, got none."))
+    return problems
 
 
 def check_target(target, columns, path):
     """Refuse a table without the column of labels, or with no other column."""
-    if target not in columns:
-        names = ", ".join(map(str, list(columns)[:10])) + (", ..." if len(columns) > 10 else "")
-        raise ValueError(f"Expected a target among the columns of {path} ({names}), got {target!r}.")
-    if len(columns) == 1:
-        raise ValueError(f"Expected columns beside the target in {path}, got none.")
+    problems = name_problems(list(columns), path, target=target)
+    if problems:
+        raise TableError(path, problems)
+
+
+def _target_problems(column, target):
+    pc = import_pyarrow().compute
+    labels = pc.unique(column.cells.drop_null()).to_pylist()
+    problems = label_problems(labels, column.cells.null_count, target)
+    if not problems and len(labels) < 2:
+        found = f"{labels[0]!r} alone" if labels else "none"
+        problems.append(Problem(f"Expected two classes or more in {target!r}, got {found}; add rows of another class."))
+    return problems
+
+
+def label_problems(labels, n_missing, target):
+    """What is wrong with labels: missing ones, fractions, neither numbers nor text."""
+    problems = []
+    if n_missing:
+        problems.append(
+            Problem(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
+        )
+    for label in labels:
+        if not isinstance(label, str | numbers.Real):
+            said = f"Expected whole numbers or text as labels in {target!r}, got {label!r}; convert them."
+        elif isinstance(label, float) and label == label and not label.is_integer():
+            said = (
+                f"Expected labels in {target!r}, got fractions such as {label}; use whole numbers or text as classes."
+            )
+        else:
+            continue
+        return [*problems, Problem(said)]
+    return problems
 
 
 def check_labels(labels, n_missing, target):
     """Refuse labels that are missing, fractions, or neither numbers nor text."""
-    if n_missing:
-        raise ValueError(f"Expected a label in every row, got {n_missing} missing in {target!r}; drop those rows.")
-    for label in labels:
-        if not isinstance(label, str | numbers.Real):
-            raise ValueError(f"Expected whole numbers or text as labels in {target!r}, got {label!r}; convert them.")
-        if isinstance(label, float) and not label.is_integer():
-            raise ValueError(
-                f"Expected labels in {target!r}, got fractions such as {label}; use whole numbers or text as classes."
-            )
-
-
-def _is_text(column):
-    import pandas as pd
-
-    return not (pd.api.types.is_numeric_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype))
-
-
-def _check_cells(column):
-    """Refuse single texts among the numbers of a CSV column: pandas reads the whole column as text."""
-    import pandas as pd
-
-    values = column.dropna()
-    odd = values[pd.to_numeric(values, errors="coerce").isna()]
-    if MOSTLY * len(values) <= len(values) - len(odd) < len(values):
-        more = f" and {len(odd) - 1} more such cells" if len(odd) > 1 else ""
-        raise ValueError(
-            f"Expected numbers in column {column.name!r}, as in {len(values) - len(odd)} of its cells, got "
-            f"{odd.iloc[0]!r} in row {odd.index[0] + 1} below the header{more}; correct or empty them, or write all "
-            "cells as text if they are categories."
-        )
-
-
-def _as_category(column):
-    values = column.dropna().astype(str)
-    looked_at = values.iloc[:LOOKED_AT]
-    if len(values) and looked_at.str.fullmatch(DATE).all():
-        raise ValueError(
-            f"Expected numbers or categories in column {column.name!r}, got dates such as {values.iloc[0]!r}; replace "
-            "it by numbers (days since a date, hour, weekday) or drop it."
-        )
-    if len(values) and looked_at.str.fullmatch(DECIMAL_COMMA).all():
-        raise ValueError(
-            f"Expected a decimal point in the numbers of column {column.name!r}, got {values.iloc[0]!r}; replace the "
-            "decimal commas."
-        )
-    if values.nunique() > MAX_CATEGORIES:
-        raise ValueError(
-            f"Expected numbers or at most {MAX_CATEGORIES} categories in column {column.name!r}, got "
-            f"{values.nunique()} different texts such as {values.iloc[0]!r}; drop it or group them."
-        )
-    return column.astype("category")
+    problems = label_problems(labels, n_missing, target)
+    if problems:
+        raise TableError(target, problems)

@@ -6,8 +6,10 @@ import numpy as np
 
 from scorefield.data.cells import clip_to_day, clip_to_years
 
-ISO = re.compile(r"\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(?::\d\d(?:\.(\d+))?)?(Z|[+-]\d\d:?\d\d)?)?")
-CLOCK = re.compile(r"\d\d:\d\d(?::\d\d(?:\.(\d+))?)?")
+TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+ISO = re.compile(rf"\d{{4}}-\d\d-\d\d(?:(?P<mark>[T ]){TIME}(?P<zone>Z|[+-]\d\d:?\d\d)?)?")
+CLOCK = re.compile(TIME)
+MIDNIGHT = "1970-01-01T"  # what makes a moment of a time of day
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 UNIT_BY_LENGTH = {10: "D", 16: "m", 19: "s", 23: "ms", 26: "us", 29: "ns"}
 TICK = {"D": "D", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}  # the unit in which cells hold the times
@@ -15,18 +17,14 @@ TICK = {"D": "D", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}  # the
 
 def date_style(text):
     """The style of an ISO date, moment or time of day such as 2024-05-01 08:30; None for other text."""
-    prefix, match = "", ISO.fullmatch(text)
-    if match is None:
-        prefix, match = "1970-01-01T", CLOCK.fullmatch(text)
-    if match is None:
+    match, clock = ISO.fullmatch(text), CLOCK.fullmatch(text)
+    if match is None and clock is None:
         return None
-    suffix = (match.group(3) or "") if not prefix else ""
-    unit = UNIT_BY_LENGTH.get(len(prefix) + len(text) - len(suffix))
+    mark, suffix = (match.group("mark"), match.group("zone") or "") if match else (None, "")
+    unit = UNIT_BY_LENGTH.get(len(text) - len(suffix) + (len(MIDNIGHT) if clock else 0))
     if unit is None:
         return None
-    return {"type": "date", "unit": unit, "mark": match.group(1) if not prefix else None, "clock": bool(prefix)} | {
-        "suffix": suffix
-    }
+    return {"type": "date", "unit": unit, "mark": mark, "suffix": suffix, "clock": clock is not None}
 
 
 def read_dates(texts, style):
@@ -34,7 +32,7 @@ def read_dates(texts, style):
     end = -len(style["suffix"]) or None
     if not all(text.endswith(style["suffix"]) for text in texts):
         return None
-    prefix = "1970-01-01T" if style["clock"] else ""
+    prefix = MIDNIGHT if style["clock"] else ""
     try:
         moments = np.array([prefix + text[:end] for text in texts], dtype=f"datetime64[{style['unit']}]")
     except ValueError:
@@ -49,7 +47,7 @@ def write_dates(ticks, style):
     ticks = clip_to_day(ticks, unit) if style["clock"] else clip_to_years(ticks, unit)
     texts = np.datetime_as_string(ticks.view(f"datetime64[{unit}]"), unit=style["unit"]).tolist()
     if style["clock"]:
-        return [text[len("1970-01-01T") :] for text in texts]
+        return [text[len(MIDNIGHT) :] for text in texts]
     mark = style["mark"] or "T"
     return [text.replace("T", mark) + style["suffix"] for text in texts]
 

@@ -1,10 +1,12 @@
-"""scikit-learn's private names and its callbacks; no other module imports them."""
+"""scikit-learn's callbacks, and private names of scikit-learn and imbalanced-learn; no other module imports them."""
 
 import contextlib
 
+from imblearn.utils._validation import ArraysTransformer
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as num_samples
 from sklearn.utils.validation import validate_data as sklearn_validate_data
 
@@ -22,14 +24,17 @@ except ImportError:
 
 
 __all__ = [
+    "ArraysTransformer",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
     "StrOptions",
     "check_feature_names",
+    "check_sample_weight",
     "fit_context",
     "fit_task",
     "num_samples",
+    "sklearn_validate_data",
     "validate_data",
     "with_callbacks",
 ]

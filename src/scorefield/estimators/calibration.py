@@ -9,13 +9,14 @@ TEMPERATURES = (0.2, 50.0)
 PRIOR_DEVIATION = 3.0  # of intercepts and of log temperatures: the pull of less than one row
 
 
-def fit_temperature(logits, labels, *, intercepts=False):
+def fit_temperature(logits, labels, weights=None, *, intercepts=False):
     """The temperature T and constants a (classes,) that minimise the cross-entropy of softmax(logits / T + a).
 
     Without ``intercepts`` the constants are zero.
     """
     n_classes = logits.shape[1]
     known = np.isfinite(logits).all(axis=1)  # elsewhere a density is zero, at any temperature
+    weights = np.ones(known.sum()) if weights is None else weights[known]
     logits, labels = logits[known] - logits[known].max(axis=1, keepdims=True), labels[known]
     rows = np.arange(len(labels))
 
@@ -27,9 +28,11 @@ def fit_temperature(logits, labels, *, intercepts=False):
         temperature, constants = unpack(free)
         scaled = logits / temperature + constants
         shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
-        value = np.sum(logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * np.sum((free / PRIOR_DEVIATION) ** 2)
-        residual = shares.copy()
-        residual[rows, labels] -= 1
+        value = weights @ (logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * np.sum(
+            (free / PRIOR_DEVIATION) ** 2
+        )
+        residual = weights[:, None] * shares
+        residual[rows, labels] -= weights
         slope = [-np.sum(residual * logits) / temperature, *(residual.sum(axis=0)[1:] if intercepts else ())]
         return value, np.array(slope) + free / PRIOR_DEVIATION**2
 

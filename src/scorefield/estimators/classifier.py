@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,15 +25,15 @@ from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.data.splits import same_rows
+from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
     Interval,
     StrOptions,
+    check_sample_weight,
     fit_context,
     fit_task,
-    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.calibration import fit_temperature
@@ -42,12 +42,15 @@ from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
+from scorefield.estimators.row_model import RowModel, RowSpace, fit_row_model
+from scorefield.estimators.table_input import TableInput
 from scorefield.fields.gaussian import Whitened, fit_gaussian
 from scorefield.fields.joint import ClassEnergy
 from scorefield.inference.anchors import importance_anchor
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
 from scorefield.sampling.samplers import MALA
+from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3
 MALA_STEP = 0.05  # in standard deviations of the class
@@ -55,7 +58,7 @@ WANTED_ACCEPTANCE = 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 
 
 
 @stored_by_public_name
-class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Generative classifier on score fields.
 
     Parameters
@@ -78,8 +81,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "auto" divides log odds by a temperature that makes held-out labels most likely. The joint model finds it from
         rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
         three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
+    class_weight : None, "balanced" or dict
+        Weights of classes in the joint model, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden, noise, max_steps
         Layer widths of the joint model, its noise in units of the spread within classes, and its most training steps.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
     verbose : int
 
@@ -119,6 +126,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "costs": [None, "array-like"],
         "margin": [Interval(numbers.Real, 0, None, closed="left")],
         "calibration": [None, StrOptions({"auto"})],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "columns": [None, dict],
         "hidden": ["array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -134,10 +143,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         costs=None,
         margin=0.0,
         calibration="auto",
+        class_weight=None,
         random_state=None,
         hidden=(128, 128),
         noise=0.3,
         max_steps=500,
+        columns=None,
         verbose=0,
     ):
         self.density = density
@@ -147,25 +158,30 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.costs = costs
         self.margin = margin
         self.calibration = calibration
+        self.class_weight = class_weight
         self.random_state = random_state
         self.hidden = hidden
         self.noise = noise
         self.max_steps = max_steps
+        self.columns = columns
         self.verbose = verbose
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn the class densities from rows and labels, in memory or in Parquet files.
 
         Parameters
         ----------
         X : array-like of shape (n, d), str or path
-            Rows; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
+            Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types and with gaps for the joint
+            model; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
             are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
             buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
         y : array-like of shape (n,) or str
             Labels; or the name of their column in the files. All other columns must hold numbers.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of rows in the joint model; rows of weight zero are left out.
 
         Returns
         -------
@@ -175,12 +191,26 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             with fit_task(self):
                 self._fit_path(X, y)
             return self
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = self._read_new(X, y, ensure_min_samples=2)
         check_classification_targets(y)
-        self.dtype_ = X.dtype.str
+        X, y, weights = self._weighted(X, y, sample_weight)
         with fit_task(self, X=X, y=y):
-            self._fit(X, y)
+            self._fit(X, y, weights)
         return self
+
+    def _weighted(self, X, y, sample_weight):
+        """Rows of positive weight, their labels, and weights of mean one; None where all are equal."""
+        if sample_weight is None and self.class_weight is None:
+            return X, y, None
+        weights = check_sample_weight(sample_weight, X, ensure_non_negative=True).astype(np.float64)
+        weights = weights * compute_sample_weight(self.class_weight, y)
+        kept = weights > 0
+        X, y, weights = X[kept], y[kept], weights[kept]
+        if len(weights) and np.ptp(weights) == 0:
+            return X, y, None
+        if not isinstance(self.density, str):
+            raise ValueError('Expected density="joint" for weights, got separate densities, which do not use them.')
+        return X, y, weights / weights.mean()
 
     def _fit_path(self, path, target):
         """Learn from Parquet files; those that fit into the buffer are read whole."""
@@ -200,12 +230,14 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
 
-    def _fit(self, X, y):
+    def _fit(self, X, y, weights=None):
         classes, labels = np.unique(y, return_inverse=True)
-        self._set_classes(classes, np.bincount(labels))
+        self._set_classes(classes, np.bincount(labels, weights))
         seed = seed_from(self.random_state)
-        if isinstance(self.density, str):
-            self._fit_joint(key_from(seed), X, labels)
+        if self._mixed:
+            self._fit_mixed(key_from(seed), X, labels, weights)
+        elif isinstance(self.density, str):
+            self._fit_joint(key_from(seed), X, labels, weights)
         else:
             self._fit_separate(seed, X, labels)
         if self.calibration == "auto" and not self._calibrates_by_members():
@@ -239,10 +271,27 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
         return priors
 
-    def _fit_joint(self, key, X, labels):
+    def _fit_mixed(self, key, rows, labels, weights):
+        """The joint model of mixed rows."""
+        if not isinstance(self.density, str):
+            raise ValueError(
+                'Expected density="joint" for a table with gaps or columns that are not numbers, got '
+                f"{type(self.density).__name__}."
+            )
+        report = ProgressReport(self, "joint", self.verbose)
+        model, fits, table, splits = fit_row_model(
+            key, RowSpace.from_plain(self.space_), rows, labels, self.frequencies_, weights=weights,
+            label_weight=self.label_weight, n_members=self.n_members, hidden=tuple(self.hidden), noise=self.noise,
+            max_steps=self.max_steps, callback=report,
+        )  # fmt: skip
+        self.start_rows_ = model.start_rows
+        self._keep_joint(key, model.joint, model.color, fits, table, splits, report)
+
+    def _fit_joint(self, key, X, labels, weights):
         self.mean_, self.scale_ = column_units(X)
         rows = standardized(X, *self._units())
-        table = (rows, labels.astype(np.int32))
+        weights = None if weights is None else weights.astype(np.float32)
+        table = LabelledRow(rows, labels.astype(np.int32), weights)
         splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, self.n_members)
         self._train_joint(key, table, splits)
         self._set_start_rows(key, rows, labels)
@@ -255,21 +304,25 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def refill():
             fresh, folds = buffer.refill()
-            return [fresh], splits_of_folds(folds, self.n_members)
+            return [LabelledRow(*fresh)], splits_of_folds(folds, self.n_members)
 
-        self._train_joint(key, table, splits_of_folds(folds, self.n_members), refill)
+        self._train_joint(key, LabelledRow(*table), splits_of_folds(folds, self.n_members), refill)
         self._set_start_rows(key, *buffer.pooled())
 
     def _train_joint(self, key, table, splits, refill=None):
         report = ProgressReport(self, "joint", self.verbose)
-        frame = class_frame(*table, self.noise)
+        frame = class_frame(table.x, table.label, self.noise)
         model, fits = train_joint(
             key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
             hidden=tuple(self.hidden), max_steps=self.max_steps, callback=report, refill=refill,
         )  # fmt: skip
+        self._keep_joint(key, model, frame.color, fits, table, splits, report)
+
+    def _keep_joint(self, key, model, color, fits, table, splits, report):
+        """What prediction and sampling need of a trained joint model."""
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
-        self.model_, self.noise_color_ = to_plain(model), frame.color
+        self.model_, self.noise_color_ = to_plain(model), color
         self.anchor_seed_ = np.asarray(jax.random.key_data(key))
         if self.calibration == "auto" and self._calibrates_by_members():
             self.temperature_, _ = fit_temperature(*held_out_logits(model, table, splits))
@@ -287,6 +340,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "anchors_"):
             key, model = jax.random.wrap_key_data(self.anchor_seed_), from_plain(self.model_)
+            if self._mixed:
+                self.anchors_ = self._row_model().log_constants(key)
+                return self.anchors_[:, 0]
             rng = host_rng(key, Stream.JOINT_ANCHOR_NOISE)
             anchors = []
             for k, rows in enumerate(self.start_rows_):
@@ -312,21 +368,16 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _calibrate(self, seed, X, labels):
         """Temperature and intercepts from labels that models of the other folds predict."""
-        counts = np.bincount(labels)
-        n_folds = min(CALIBRATION_FOLDS, counts.min())
-        if n_folds < 2:
-            warn_caller("calibration needs two rows of each class; probabilities are not calibrated.")
-            return
         seed %= 1 << 31
+        splits = _calibration_splits(seed, X, labels)
+        if splits is None:
+            warn_caller("calibration needs more distinct rows of each class; probabilities are not calibrated.")
+            return
         inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
         if isinstance(self.density, dict):
             inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
-        logits = np.empty((len(labels), len(counts)))
-        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(X, labels, same_rows(X))
-        for kept, held in folds:
-            if len(np.unique(labels[kept])) < len(counts):
-                warn_caller("calibration needs several distinct rows of each class; probabilities are not calibrated.")
-                return
+        logits = np.empty((len(labels), len(self.classes_)))
+        for kept, held in splits:
             logits[held] = clone(inner).fit(X[kept], labels[kept])._posterior_logits(X[held])
         self.temperature_, self.intercepts_ = fit_temperature(logits, labels, intercepts=True)
 
@@ -337,14 +388,16 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Networks that one row is sent through."""
         return len(self.model_["members"])
 
-    def _check(self, X):
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+    def _row_model(self):
+        """The model of mixed rows with its own methods."""
+        space = RowSpace.from_plain(self.space_)
+        return RowModel(space, from_plain(self.model_), self.noise_color_, self.start_rows_)
 
     def _map_rows(self, method, X):
         """A method of the joint model at each row."""
         function = Method(from_plain(self.model_), method)
-        return map_rows(function, X, points=self._members(), standardize=self._units())
+        units = None if self._mixed else self._units()
+        return map_rows(function, X, points=self._members(), standardize=units)
 
     def _class_constants(self):
         """What is added to a joint model's logits before calibration: nothing where the labels taught it."""
@@ -371,21 +424,23 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _log_likelihood(self, X):
         if hasattr(self, "densities_"):
             return np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
-        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants()
+        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants(X)
 
-    def _density_constants(self):
+    def _density_constants(self, X):
         """What is added to a joint model's energies of standardised rows to give log p(x | y) of raw ones."""
+        if self._mixed:
+            return self.log_constants_ + RowSpace.from_plain(self.space_).log_slopes(X)[:, None]
         return self.log_constants_ - np.log(self.scale_).sum()
 
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
-        X = self._check(X)
+        X = self._read(X)
         if hasattr(self, "densities_"):
             logs = self._log_likelihood(X)
             logits = self._posterior_logits(X, logs)
         else:
             logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
-            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants()
+            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants(X)
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
         return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
 
@@ -409,7 +464,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
-        X = self._check(X)
+        X = self._read(X)
         return _log_probabilities(self._posterior_logits(X), X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_),))
@@ -451,26 +506,31 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @partition_wise(lambda self: (len(self.classes_),))
     def log_likelihood(self, X):
         """log p(x | y), the log density of every class at each row, shape (n, classes)."""
-        X = self._check(X)
+        X = self._read(X)
         return self._log_likelihood(X).astype(X.dtype)
 
     @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
-        X = self._check(X)
+        X = self._read(X)
         return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_), self.n_features_in_))
     def grad_log_density(self, X):
-        """The score field of every class at each row, shape (n, classes, d)."""
-        X = self._check(X)
+        """The score field of every class at each row, shape (n, classes, d).
+
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores.
+        """
+        X = self._read(X)
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
+        if self._mixed:
+            return self._map_rows("scores", X).astype(X.dtype)
         return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):
-        """Draw n rows of one class, shape (n, d)."""
+        """Draw n rows of one class, as a table like the fitted one."""
         check_is_fitted(self)
         where = np.flatnonzero(self.classes_ == label)
         if len(where) == 0:
@@ -483,7 +543,20 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 return density.sample(n, random_state=seed)
             drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
             return drawn[0] if isinstance(drawn, tuple) else drawn
-        return self._sample_joint(k, n, key_from(state)).astype(self.dtype_)
+        if self._mixed:
+            return self._row_model().generated(key_from(state), n, k)
+        return self._like_fitted(self._sample_joint(k, n, key_from(state)).astype(self.dtype_))
+
+    def impute(self, X, random_state=None):
+        """The table with its gaps drawn from their law given the known cells, which stay as they are."""
+        check_is_fitted(self)
+        if not self._mixed:
+            raise ValueError(
+                "Expected a model that was fitted to gaps or to mixed columns, got one of complete numbers; use "
+                "ScoreImputer to fill gaps."
+            )
+        key = key_from(self.random_state if random_state is None else random_state)
+        return self._row_model().filled(key, X)
 
     def _sample_joint(self, k, n, key):
         """Rows of class k by MALA in coordinates where its rows have unit covariance: one step suits all directions."""
@@ -499,6 +572,16 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             step /= 4
         warn_of_low_acceptance(drawn, sampler)
         return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+
+
+def _calibration_splits(seed, X, labels):
+    """Folds without which every class still has the two rows that a density needs; None where there are too few."""
+    groups, n_classes = same_rows(X), labels.max() + 1
+    if min(len(np.unique(groups[labels == k])) for k in range(n_classes)) < CALIBRATION_FOLDS:
+        return None
+    splits = stratified_folds(labels, groups, CALIBRATION_FOLDS, seed)
+    fewest = min(np.bincount(labels[kept], minlength=n_classes).min() for kept, _ in splits)
+    return splits if fewest > 1 else None
 
 
 def _log_probabilities(logits, dtype):

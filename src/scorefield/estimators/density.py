@@ -26,11 +26,12 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
-    validate_data,
     with_callbacks,
 )
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
+from scorefield.estimators.row_model import RowModel, RowSpace, fit_generator
+from scorefield.estimators.table_input import TableInput
 from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
@@ -70,7 +71,7 @@ SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decid
 
 
 @stored_by_public_name
-class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
+class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
     Parameters
@@ -127,6 +128,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         square root of n nearest points.
     smoothing_kernel : {"uniform", "epanechnikov"}
         Equal weights within the radius of ``smoothing``, or weights that fall to zero towards it.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
     verbose : int
         1 shows a bar with the loss and the held-out loss.
@@ -186,6 +189,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "n_nodes": [None, Interval(numbers.Integral, 1, None, closed="left")],
         "anchor_radius": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "smoothing_kernel": [StrOptions(set(KERNELS))],
+        "columns": [None, dict],
         "verbose": ["verbose"],
     }
 
@@ -214,6 +218,7 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         n_nodes=None,
         anchor_radius=None,
         smoothing_kernel="uniform",
+        columns=None,
     ):
         self.model = model
         self.objective = objective
@@ -237,19 +242,50 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.n_nodes = n_nodes
         self.anchor_radius = anchor_radius
         self.smoothing_kernel = smoothing_kernel
+        self.columns = columns
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn the field of the rows of X, shape (n, d); y is ignored."""
+        """Learn the field of the rows of X, shape (n, d); y is ignored.
+
+        X is an array, a pandas or polars DataFrame or a pyarrow table. One with gaps, or with columns that are not
+        numbers, is learned by one energy over numbers and categories; ``model`` is then "auto" or "energy".
+        """
         X = self._check_new(X)
         with fit_task(self, X=X):
-            fit_together([self], [X])
+            if self._mixed:
+                self._fit_mixed(X)
+            else:
+                fit_together([self], [X])
             self._normalize()
         return self
 
     def _check_new(self, X):
-        return validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        return self._read_new(X, ensure_min_samples=2)[0]
+
+    def _fit_mixed(self, rows):
+        """The energy of mixed rows."""
+        if self.model not in ("auto", "energy"):
+            raise ValueError(
+                f"Expected model 'auto' or 'energy' for a table with gaps or columns that are not numbers, got "
+                f"{self.model!r}."
+            )
+        key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
+        model, fits = fit_generator(
+            key, RowSpace.from_plain(self.space_), rows, np.zeros(len(rows), int), hidden=tuple(self.hidden),
+            noise=None if self.noise == "auto" else self.noise,
+            max_steps=None if self.max_steps == "auto" else self.max_steps, callback=report,
+        )  # fmt: skip
+        report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
+        self.row_model_, self.model_name_ = model.to_plain(), "energy"
+        self.history_ = _history(fits[0])
+        self.candidates_ = [{"model": "energy", "held_out_loss": None, "chosen": True}]
+        self.path_gap_, self.anchor_seed_ = 0.0, np.asarray(jax.random.key_data(key))
+        vars(self).pop("anchor_", None)
+
+    def _row_model(self):
+        return RowModel.from_plain(self.row_model_)
 
     def _prepare(self, X):
         """Standardise the rows, split them, and set up the networks of the candidates."""
@@ -430,6 +466,9 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _normalize(self):
         """The anchor's constant, effective size and error. Importance sampling waits for the first use of them."""
+        if not hasattr(self, "anchor_") and self._mixed:
+            constant, error = self._row_model().log_constants(jax.random.wrap_key_data(self.anchor_seed_))[0]
+            self.anchor_ = [float(constant), float(1 / max(error, 1e-3) ** 2), float(error)]
         if not hasattr(self, "anchor_"):
             field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
             proposal, points = from_plain(self.proposal_), self._points(field)
@@ -490,14 +529,18 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return Plus(OfRawRows(self._log_density(), *self._units()), self._log_volume())
 
-    def _check(self, X):
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-
     @partition_wise(lambda self: ())
     def score_samples(self, X):
-        """Log density of each row, shape (n,)."""
-        X = self._check(X)
+        """Log density of each row, shape (n,).
+
+        For mixed tables it is that of the known cells, with respect to counting for categories, spikes and ordered
+        levels, and to length for numbers. Constants are those of complete rows, so that rows with gaps compare with
+        rows of the same gaps.
+        """
+        X = self._read(X)
+        if self._mixed:
+            model = self._row_model()
+            return model.log_densities(X) + self.log_constant_
         values = map_rows(
             self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=self._units()
         )
@@ -509,17 +552,25 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     @partition_wise(lambda self: (self.n_features_in_,))
     def grad_log_density(self, X):
-        """The score field at each row, shape (n, d)."""
-        X = self._check(X)
+        """The score field at each row, shape (n, d).
+
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at gaps.
+        """
+        X = self._read(X)
+        if self._mixed:
+            return self._row_model().scores(X)[:, 0]
         field = self._smoothed(from_plain(self.model_))
         scores = map_rows(Method(field, "__call__"), X, points=field.points, standardize=self._units())
         scores = scores if self.mix_ is None else scores @ self.mix_  # which is symmetric
         return (scores / self.scale_).astype(X.dtype)
 
     def sample(self, n=1, random_state=None):
-        """Draw n rows, shape (n, d); ``random_state=None`` uses the estimator's own."""
+        """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own."""
         check_is_fitted(self)
-        return self.draw(n, self.random_state if random_state is None else random_state).rows.astype(self.dtype_)
+        state = self.random_state if random_state is None else random_state
+        if self._mixed:
+            return self._row_model().generated(key_from(state), n, 0)
+        return self._like_fitted(self.draw(n, state).rows.astype(self.dtype_))
 
     def draw(self, n, random_state=None, *, sampler=None, X_start=None):
         """Rows in the units of X with their diagnostics (:class:`scorefield.sampling.Samples`).

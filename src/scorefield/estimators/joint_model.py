@@ -14,6 +14,7 @@ import numpy as np
 from scorefield._jax.batching import map_rows
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import JointEnergies, columns_of, init_joint
+from scorefield.fields.rows import fit_margins
 from scorefield.training.loop import train_many
 from scorefield.training.losses import JointLoss, LabelLoss
 
@@ -35,30 +36,76 @@ class Frame(NamedTuple):
     whiten: np.ndarray  # (d, d)
 
 
-def class_frame(rows, labels, noise):
-    """Noise of a level in units of the classes' own spread, by the pooled within-class covariance."""
-    centred = np.array(rows, np.float64)
+def class_frame(rows, labels, noise, known=None):
+    """Noise of a level in units of the classes' own spread, by the pooled within-class covariance.
+
+    With a mask of the known numbers, every variance and covariance is that of the rows that have both.
+    """
+    known = np.ones(rows.shape, bool) if known is None else known
+    centred = np.where(known, rows, 0.0).astype(np.float64)
     for label in np.unique(labels):
         own = labels == label
-        centred[own] -= centred[own].mean(axis=0)
+        centred[own] -= centred[own].sum(axis=0) / np.maximum(known[own].sum(axis=0), 1)
+    centred *= known
     covariance = np.zeros((rows.shape[1],) * 2)
-    varying = np.flatnonzero(centred.var(axis=0) > LEAST_VARIANCE)
+    varying = np.flatnonzero((centred**2).sum(axis=0) / np.maximum(known.sum(axis=0), 1) > LEAST_VARIANCE)
     if len(varying):
-        covariance[np.ix_(varying, varying)] = shrunk_covariance(centred[:, varying])
+        own = centred[:, varying]
+        covariance[np.ix_(varying, varying)] = (
+            shrunk_covariance(own) if known.all() else _pairwise_covariance(own, known[:, varying])
+        )
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, LEAST_VARIANCE)
     return Frame((noise * np.sqrt(values)[:, None] * vectors.T).astype(np.float32), vectors / np.sqrt(values))
 
 
-def train_joint(key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, refill=None):
-    """A `JointEnergies` whose members were each trained on its split, and the members' training records."""
-    rows, n_classes = table[0], len(frequencies)
-    d = rows.shape[1]
+def _pairwise_covariance(centred, known):
+    """Covariances over the rows that have both numbers, with correlations shrunk by the number of such rows."""
+    pairs = known.T.astype(float) @ known
+    covariance = centred.T @ centred / np.maximum(pairs, 1)
+    shrunk = covariance * pairs / (pairs + len(covariance) + 1)
+    np.fill_diagonal(shrunk, np.diag(covariance))
+    return shrunk
+
+
+def joint_base(rows, frame, layout=None):
+    """What the energies of flat rows start from: a Gaussian, or independent columns where there is a layout."""
+    covariance = frame.color.T.astype(np.float64) @ frame.color
+    if layout is not None:
+        return fit_margins(rows, layout, np.diag(covariance))
     # The trace keeps the condition number below a million, for copies of columns too.
-    base = fit_gaussian(rows, noise=frame.color.T.astype(np.float64) @ frame.color + TRACE * d * np.eye(d))
-    views = [columns_of(rows)]
+    d = rows.shape[1]
+    return fit_gaussian(rows, noise=covariance + TRACE * d * np.eye(d))
+
+
+def train_joint(
+    key,
+    table,
+    splits,
+    frame,
+    *,
+    frequencies,
+    label_weight,
+    hidden,
+    max_steps,
+    callback,
+    layout=None,
+    refill=None,
+    two_views=True,
+):
+    """A `JointEnergies` whose members were each trained on its split, and the members' training records.
+
+    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. Without `two_views` all members see whitened
+    columns where there are enough rows, which compiles one program less.
+    """
+    rows, n_classes = table.x, len(frequencies)
+    base = joint_base(rows, frame, layout)
+    numbers = rows if layout is None else rows[:, : layout.n_numbers]
+    d = numbers.shape[1]
+    views = [columns_of(numbers)]
     if d > 1 and len(rows) >= ROWS_PER_ROTATED * d:
-        views.append(columns_of(rows, frame.whiten))
+        views.append(columns_of(numbers, frame.whiten))
+    views = views if two_views else views[-1:]
     weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
     share = DENOISED_SHARE if label_weight else 1.0
     objective = JointLoss(frame.color, float(label_weight), weights, share)
@@ -87,6 +134,7 @@ def _refill_own(refill, own):
 
 def held_out_logits(model, table, splits):
     """Logits (n, classes) and labels of the rows that each member held out, one member at a time."""
-    rows, labels = table
-    logits = [map_rows(network, rows[split.held]) for network, split in zip(model.members, splits, strict=True)]
-    return np.concatenate(logits).astype(np.float64), np.concatenate([labels[split.held] for split in splits])
+    logits = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
+    held = np.concatenate([split.held for split in splits])
+    weights = None if table.weight is None else table.weight[held]
+    return np.concatenate(logits).astype(np.float64), table.label[held], weights

@@ -60,7 +60,7 @@ def load_model(path):
         stored = _unpack(stored)
         if type(stored["model"]) is not ScoreClassifier:
             raise ValueError(f"it holds a {type(stored['model']).__name__}, not a ScoreClassifier")
-        return {name: stored[name] for name in ("model", "target", "columns", "integers", "version")}
+        return {name: stored[name] for name in ("model", "target", "columns", "integers", "reading", "version")}
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(

@@ -5,15 +5,19 @@ The paper's score-assisted imbalanced learning (its section 3), as an imbalanced
 
 from numbers import Real
 
+import jax
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
-from imblearn.utils import check_target_type
+from imblearn.utils import check_sampling_strategy, check_target_type
+from scipy.special import logsumexp
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import label_binarize
 from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from scorefield._jax.errors import warn_caller
-from scorefield._jax.random import seed_from
+from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.columns import (
     assemble,
@@ -23,11 +27,22 @@ from scorefield.data.columns import (
     column_spread,
     donors_of,
     integer_columns,
-    is_frame,
 )
-from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, check_feature_names
+from scorefield.data.containers import Table, append_rows
+from scorefield.data.encoding import TableEncoder
+from scorefield.data.scaling import reflected
+from scorefield.estimators._sklearn import (
+    ArraysTransformer,
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_feature_names,
+    sklearn_validate_data,
+)
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.row_model import RowSpace, fit_generator
+from scorefield.estimators.table_input import is_frame, is_mixed
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
@@ -35,6 +50,7 @@ BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
 MAX_RIVALS = 2000  # rows that stand for a class when generated rows are judged: each costs this many distances
 NEIGHBORS = 5  # whose distance tells how much a class claims a place
 JUST_BELOW_HALF = 0.499999
+MAX_LEARNED, MAX_OTHERS = 20_000, 10_000  # rows per class, enlarged or not, that mixed rows are learned from
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 
 
@@ -67,6 +83,24 @@ def least_claimed(drawn, own, rivals, n):
     return np.sort(np.argsort(claim, kind="stable")[:n])
 
 
+def _learned_places(rng, codes, classes, wanted):
+    """Rows that a model of mixed rows learns from: those of enlarged classes, and as many of the others as help."""
+    places = []
+    for k, label in enumerate(classes):
+        own = np.flatnonzero(codes == k)
+        most = MAX_LEARNED if label in wanted else MAX_OTHERS
+        places.append(own if len(own) <= most else rng.choice(own, most, replace=False))
+    return np.sort(np.concatenate(places))
+
+
+def _least_claimed_rows(model, rows, label, n):
+    """Indices of the n rows with the greatest odds of their class, by the energies of all classes."""
+    logits = model.logits(rows).astype(np.float64)
+    others = np.delete(logits, label, axis=1)
+    odds = logits[:, label] - logsumexp(others, axis=1)
+    return np.sort(np.argsort(-odds, kind="stable")[:n])
+
+
 @stored_by_public_name
 class ScoreOverSampler(BaseOverSampler):
     """Over-sample classes with rows drawn from their learned score fields.
@@ -80,13 +114,14 @@ class ScoreOverSampler(BaseOverSampler):
     sampler : None or sampler
         None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents.
     categorical_features : "auto", None or array-like
-        Columns of categories by name, index or mask; "auto" takes those of dtype category or bool. Generated rows
-        take their categories together from one of the nearest rows of the class, so they always exist.
+        Columns of categories by name, index or mask, beside those that are recognised; "auto" and None name none.
     random_state : None, int or generator
     selectivity : float >= 1
         Rows drawn for each row kept. Kept are the rows with the smallest ratio of the distance to their own class to
         the distance to the others. This raises average precision before several classifiers, but the kept rows no
         longer follow the law of their class; 1 keeps every row.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     bounds : None, "observed" or pair of arrays
         Limits of the numeric columns for generated rows: those seen in the class, given ones (low, high), or none.
         Rows beyond a limit are reflected at it, so that they do not pile up there.
@@ -124,6 +159,7 @@ class ScoreOverSampler(BaseOverSampler):
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
         "bounds": [None, StrOptions({"observed"}), "array-like"],
         "selectivity": [Interval(Real, 1, None, closed="left")],
+        "columns": [None, dict],
     }
 
     def __init__(
@@ -135,6 +171,7 @@ class ScoreOverSampler(BaseOverSampler):
         random_state=None,
         bounds="observed",
         selectivity=2.0,
+        columns=None,
     ):
         super().__init__(sampling_strategy=sampling_strategy)
         self.density = density
@@ -143,6 +180,7 @@ class ScoreOverSampler(BaseOverSampler):
         self.random_state = random_state
         self.bounds = bounds
         self.selectivity = selectivity
+        self.columns = columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -183,7 +221,111 @@ class ScoreOverSampler(BaseOverSampler):
         y_resampled : like y
         """
         check_one_kind(y)
-        return super().fit_resample(X, y, **params)
+        columns = self._kinds(X)
+        if is_mixed(X, columns):
+            return self._resample_mixed(X, y, columns)
+        if not is_frame(X) or hasattr(X, "iloc"):
+            return super().fit_resample(X, y, **params)
+        numbers = np.column_stack([Table(X).cells(name).values for name in Table(X).names])  # polars and pyarrow
+        more, y_more = super().fit_resample(numbers.astype(np.float64), y, **params)
+        encoder = TableEncoder(columns).fit(X)
+        varying = [i for i, column in enumerate(encoder.columns_) if column.kind != "constant"]
+        new = more[len(numbers) :, varying]
+        return append_rows(X, encoder.decode((new, np.zeros((len(new), 0), np.int32)), X)), y_more
+
+    def _kinds(self, X):
+        """Kinds of columns that were asked for, by `columns` or by `categorical_features`."""
+        if isinstance(self.categorical_features, str) or self.categorical_features is None:
+            return self.columns
+        chosen = np.asarray(self.categorical_features)
+        names = Table(X).names
+        if chosen.dtype == bool:
+            if chosen.shape != (len(names),):
+                raise ValueError(
+                    f"Expected a mask of {len(names)} columns for categorical_features, got shape {chosen.shape}."
+                )
+            chosen = np.flatnonzero(chosen)
+        listed = [names[item] if isinstance(item, int) and -len(names) <= item < len(names) else item
+                  for item in np.atleast_1d(chosen).tolist()]  # fmt: skip
+        unknown = [item for item in listed if item not in names]
+        if unknown:
+            raise ValueError(
+                f"Expected categorical_features to be names, indices below {len(names)} or a mask, got {unknown[0]!r}."
+            )
+        return {**dict.fromkeys(listed, "category"), **(self.columns or {})} or None
+
+    def _resample_mixed(self, X, y, columns):
+        """`fit_resample` of a table with gaps or columns that are not numbers."""
+        self._validate_params()
+        check_classification_targets(y)
+        transformer = ArraysTransformer(np.zeros((0, 1)), y)
+        labels, binarize = check_target_type(y, indicate_one_vs_all=True)
+        labels = np.asarray(labels)
+        check_consistent_length(X, labels)
+        sklearn_validate_data(self, X, skip_check_array=True)
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {plain(classes[0])!r}.")
+        self.sampling_strategy_ = check_sampling_strategy(self.sampling_strategy, labels, self._sampling_type)
+        wanted = {label: n for label, n in self.sampling_strategy_.items() if n}
+        space = RowSpace.fit(X, columns)
+        rows, key = space.rows(X), key_from(self.random_state)
+        drawn, parents = self._draw_mixed(key, space, rows, codes, classes, wanted) if wanted else ([], [])
+        y_more = np.concatenate([labels, *(np.full(n, label, labels.dtype) for label, n in wanted.items())])
+        self._note_rows(labels, y_more, parents)
+        table = X
+        if wanted:
+            rng = host_rng(key, Stream.POOLED_LEVELS)
+            table = append_rows(X, space.encoder.decode(space.encoded(np.concatenate(drawn)), X, rng))
+        if binarize:
+            y_more = label_binarize(y_more, classes=classes)
+        return table, transformer.transform(np.zeros((0, 1)), y_more)[1]
+
+    def _draw_mixed(self, key, space, rows, codes, classes, wanted):
+        """Flat rows and the indices of their parents for each class that is enlarged."""
+        if self.sampler is not None:
+            raise ValueError(
+                "Expected sampler=None for a table with gaps or columns that are not numbers, which has chains of its "
+                "own."
+            )
+        learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
+        options = {"hidden": (128, 128)}
+        if self.density is not None:
+            given = self.density
+            options = {"hidden": tuple(given.hidden)}
+            options |= {name: value for name in ("noise", "max_steps")
+                        if (value := getattr(given, name)) != "auto"}  # fmt: skip
+        model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
+        self.densities_ = {}
+        drawn, parents = [], []
+        for k, label in enumerate(classes):
+            if label not in wanted:
+                continue
+            own, n = np.flatnonzero(codes == k), wanted[label]
+            if len(own) < FEW_ROWS:
+                warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
+            limits = rows if len(own) < FEW_ROWS else rows[own]
+            limits = None if self.bounds is None else limits
+            batches = []
+            for start in range(0, n, BATCH_ROWS):
+                size = min(BATCH_ROWS, n - start)
+                many = round(self.selectivity * size)
+                made, starts = model.sample(jax.random.fold_in(key, start + k), many, k, rows[own], limits)
+                kept = np.arange(many) if many == size else _least_claimed_rows(model, made, k, size)
+                batches.append((made[kept], own[starts[kept]]))
+            drawn.extend(batch for batch, _ in batches)
+            parents.extend(batch for _, batch in batches)
+        return drawn, parents
+
+    def _note_rows(self, y, y_more, parents):
+        """Set what is known of each row of the result."""
+        n_new = len(y_more) - len(y)
+        self.is_synthetic_ = np.concatenate([np.zeros(len(y), bool), np.ones(n_new, bool)])
+        self.parent_indices_ = np.concatenate([np.full(len(y), -1), *parents]).astype(np.intp)
+        self.priors_before_, self.priors_after_ = (
+            dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
+            for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
+        )
 
     def _fit_resample(self, X, y, spread=None, rivals=None):
         """Append the rows that ``sampling_strategy_`` asks for.
@@ -223,15 +365,9 @@ class ScoreOverSampler(BaseOverSampler):
         return self._append(X, y, mask, numbers_new, donors, parents, labels)
 
     def _append(self, X, y, mask, numbers_new, donors, parents, labels):
-        n, n_new = len(y), sum(len(part) for part in labels)
-        self.is_synthetic_ = np.concatenate([np.zeros(n, bool), np.ones(n_new, bool)])
-        self.parent_indices_ = np.concatenate([np.full(n, -1), *parents]).astype(np.intp)
         y_more = np.concatenate([y, *labels])
-        self.priors_before_, self.priors_after_ = (
-            dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
-            for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
-        )
-        if n_new == 0:
+        self._note_rows(y, y_more, parents)
+        if len(y_more) == len(y):
             return X, y_more
         rows = assemble(X, mask, np.concatenate(numbers_new), np.concatenate(donors))
         if is_frame(X):
@@ -336,10 +472,3 @@ class ScoreOverSampler(BaseOverSampler):
             high = np.where(integers, np.floor(limits[1]) + JUST_BELOW_HALF, limits[1])
             drawn = reflected(drawn, low, high)
         return np.where(integers, np.rint(drawn), drawn)
-
-
-def reflected(values, low, high):
-    """Values reflected at the bounds, and clipped where they are beyond both after that."""
-    values = np.where(values < low, 2 * low - values, values)
-    values = np.where(values > high, 2 * high - values, values)
-    return np.clip(values, low, np.maximum(low, high))

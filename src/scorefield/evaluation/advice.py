@@ -12,11 +12,11 @@ from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
-from scorefield.data.splits import same_rows
+from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.display.displays import COLOURS
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
@@ -239,8 +239,7 @@ def _check(X, y):
 def _splits(y, groups, seed, n_folds):
     """Folds that keep equal rows together, shuffled again until every fold has both classes."""
     for attempt in range(20):
-        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed + 1000 * attempt)
-        splits = list(folds.split(np.zeros(len(y)), y, groups))
+        splits = stratified_folds(y, groups, n_folds, seed + 1000 * attempt)
         if all(0 < y[held].sum() < len(held) for _, held in splits):
             return splits
     raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")

@@ -16,6 +16,7 @@ from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.networks import Network, check_activation, init_network, last_layer_zero
+from scorefield.fields.rows import ColumnMargins, RowLayout
 
 REACH = 3.0  # bound of `draw_in` in standard deviations, which limits the effect of outliers
 THRESHOLDS = 8  # per column
@@ -36,11 +37,14 @@ class ColumnNetwork:
     rotation: jax.Array  # (d, k) of data, not trained; k = 0 for none
     network: Network
     columns: tuple[int, ...] = static()  # those with more than two values; thresholds add nothing to others
+    layout: RowLayout | None = None  # of rows with categories or gaps; None for rows of numbers
 
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, row: jax.Array) -> jax.Array:
+        x = row if self.layout is None else self.layout.numbers(row)
         x = view(x, jax.lax.stop_gradient(self.rotation))
         steps = jnp.tanh(self.slopes * (x[jnp.asarray(self.columns, int)][:, None] - self.thresholds))
-        return self.network(jnp.concatenate([x, steps.ravel()]))
+        indicators = [] if self.layout is None else [self.layout.indicators(row)]
+        return self.network(jnp.concatenate([x, steps.ravel(), *indicators]))
 
 
 def draw_in(x: Any) -> Any:
@@ -62,7 +66,7 @@ class JointEnergies:
     """
 
     members: tuple[ColumnNetwork, ...]
-    base: Gaussian
+    base: Gaussian | ColumnMargins
 
     def logits(self, x: jax.Array) -> jax.Array:
         """Log joint densities minus log base(x); their softmax is the posterior."""
@@ -77,8 +81,9 @@ class JointEnergies:
         return logits, jax.lax.stop_gradient(self.base).potential(x) + logits
 
     def scores(self, x: jax.Array) -> jax.Array:
-        """The fields of all classes at x: (classes, d)."""
-        return jax.lax.stop_gradient(self.base)(x) + jax.jacrev(self.logits)(x)
+        """The fields of all classes at x: (classes, d), in the numbers of a mixed row."""
+        base = jax.lax.stop_gradient(self.base)(x)
+        return base + jax.jacrev(self.logits)(x)[:, : len(base)]
 
     def total(self, x: jax.Array) -> jax.Array:
         """log p(x) up to the constant: logsumexp over classes."""
@@ -100,6 +105,16 @@ class ClassEnergy(Field):
         return jax.grad(self.potential)(x)
 
 
+@pytree
+class AnyClass:
+    """The energy of the mixture of all classes of a joint model."""
+
+    joint: JointEnergies
+
+    def potential(self, x: jax.Array) -> jax.Array:
+        return self.joint.total(x)
+
+
 class Columns(NamedTuple):
     """Columns that members see, those of them with thresholds, and the values whose quantiles are the thresholds."""
 
@@ -119,8 +134,9 @@ def columns_of(rows: np.ndarray, rotation: np.ndarray | None = None) -> Columns:
 
 
 def init_joint(
-    key: jax.Array, base: Gaussian, table: Columns, n_classes: int, *, hidden: Sequence[int], activation: str = "silu"
-) -> JointEnergies:
+    key: jax.Array, base: Gaussian | ColumnMargins, table: Columns, n_classes: int, *, hidden: Sequence[int],
+    activation: str = "silu",
+) -> JointEnergies:  # fmt: skip
     """One member with thresholds at random quantiles and a last layer of zeros: all classes start at the base."""
     check_activation(activation, smooth=True)
     rng = host_rng(key, Stream.THRESHOLDS)
@@ -129,6 +145,8 @@ def init_joint(
     places = [np.quantile(values, level) for values, level in zip(table.values.T, levels, strict=True)]
     thresholds = leaf(np.reshape(places, shape))
     slopes = leaf(np.exp(0.5 * rng.normal(size=shape)) / WIDTH)  # of varied sharpness
-    network = init_network(key, (table.n_inputs + levels.size, *hidden, n_classes), activation=activation)
-    member = ColumnNetwork(thresholds, slopes, leaf(table.rotation), last_layer_zero(network), table.many_valued)
+    layout = base.layout if isinstance(base, ColumnMargins) else None
+    n_inputs = table.n_inputs + levels.size + (layout.n_indicators if layout else 0)
+    network = last_layer_zero(init_network(key, (n_inputs, *hidden, n_classes), activation=activation))
+    member = ColumnNetwork(thresholds, slopes, leaf(table.rotation), network, table.many_valued, layout)
     return JointEnergies((member,), base)

@@ -3,7 +3,7 @@
 Exact: Eq:score_matching_2b (with its first line corrected). Sliced: Eq:score_matching_3b. Denoising: Vincent (2011).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField
 from scorefield.fields.joint import JointEnergies
 from scorefield.fields.neural import EnergyField
+from scorefield.fields.rows import CANDIDATES, pick
 
 
 def default_noise(n: int, d: int) -> float:
@@ -141,44 +142,83 @@ def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
     return float(0.5 * np.mean(np.sum(difference**2, axis=1)))
 
 
+class LabelledRow(NamedTuple):
+    """A row, its class, and where they are used: its weight, and copies (k, d) of it with some cells hidden."""
+
+    x: jax.Array
+    label: jax.Array
+    weight: jax.Array | None = None
+    hidden: jax.Array | None = None
+
+
 @pytree
 class JointLoss:
     """Denoising under the row's own class, weighted by class, plus the label's cross-entropy.
 
-    Rows are (x, y), and the noise is z color with z ~ N(0, I). Denoising is averaged over columns, so that its weight
-    relative to the labels does not depend on their number. The cross-entropy is taken at the row without noise, which
-    would blur steps between classes. With label_weight 0 the loss is purely generative.
+    The noise is z color with z ~ N(0, I). Denoising is averaged over columns, so that its weight relative to the labels
+    does not depend on their number. The cross-entropy is taken at the row without noise, which would blur steps between
+    classes. With label_weight 0 the loss is purely generative.
+
+    Columns of a mixed row are ranked too: the value of a random column competes with draws from its margin. For
+    categories and spikes this takes the place of a score; for numbers it fixes the masses of separate modes.
     """
 
-    color: jax.Array  # (d, d)
+    color: jax.Array  # (p, p) for p numbers
     label_weight: float
     class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
 
-    def denoising(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
-        x, label = row
-        z = jax.random.normal(key, x.shape)
-        noisy = x + z @ self.color
-        logits, pull = jax.vjp(model.logits, noisy)
-        score = jax.lax.stop_gradient(model.base)(noisy) + pull(jax.nn.one_hot(label, len(logits)))[0]
-        return self.class_weights[label] * 0.5 * jnp.mean((self.color @ score + z) ** 2)
+    def generative(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
+        """Denoising and, for mixed rows, ranking of one column."""
+        layout = getattr(model.base, "layout", None)
+        x, label = row.x, row.label
+        p, ranked = len(self.color), 0 if layout is None else 2 * CANDIDATES + 1
+        z, z_ranked = jnp.split(jax.random.normal(key, (p + ranked,)), [p])
+        noisy = x + z @ self.color if layout is None else layout.moved(x, z @ self.color)
+        loss = jnp.zeros(())
+        if len(z):
+            logits, pull = jax.vjp(model.logits, noisy)
+            slope = pull(jax.nn.one_hot(label, len(logits)))[0][: len(z)]
+            known = 1.0 if layout is None else layout.split(noisy)[1]
+            score = jax.lax.stop_gradient(model.base)(noisy) + known * slope
+            # A gap has no score, and its noise adds a constant: what remains is the loss of the known numbers.
+            loss = 0.5 * jnp.mean((self.color @ score + z) ** 2)
+        if layout is not None:
+            loss = loss + self._ranking(model, z_ranked, noisy, label)
+        weight = self.class_weights[label] if row.weight is None else self.class_weights[label] * row.weight
+        return weight * loss
 
-    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return self.denoising(model, key, row) + self.label_weight * LabelLoss()(model, key, row)
+    def _ranking(self, model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
+        """Minus the log share of a random column's value among CANDIDATES; zero for a gap."""
+        margins = jax.lax.stop_gradient(model.base)
+        column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
+        rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
+        energies = jax.vmap(model)(rows)[:, label] - log_margin
+        return -jax.nn.log_softmax(energies)[0] * margins.layout.present(row)[column]
 
-    def of_batch(self, model: JointEnergies, key: jax.Array, rows: tuple[jax.Array, jax.Array]) -> jax.Array:
-        """Mean loss of a batch whose first rows alone are denoised."""
-        n = max(1, round(self.denoised_share * len(rows[0])))
+    def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
+        return self.generative(model, key, row) + self.label_weight * LabelLoss()(model, key, row)
+
+    def of_batch(self, model: JointEnergies, key: jax.Array, rows: LabelledRow) -> jax.Array:
+        """Mean loss of a batch whose first rows alone are denoised, with cells hidden where there are such copies."""
+        n = max(1, round(self.denoised_share * len(rows.x)))
+        if rows.hidden is not None:
+            key, own = jax.random.split(key)
+            copies = jax.random.randint(own, (n,), 0, rows.hidden.shape[1])
+            rows = rows._replace(x=rows.x.at[:n].set(rows.hidden[jnp.arange(n), copies]), hidden=None)
         keys = jax.random.split(key, n)
-        denoising = jax.vmap(self.denoising, (None, 0, 0))(model, keys, jax.tree.map(lambda leaf: leaf[:n], rows))
+        first = jax.tree.map(lambda leaf: leaf[:n], rows)
+        loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, keys, first))
+        if len(self.class_weights) == 1:
+            return loss
         labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, rows)
-        return jnp.mean(denoising) + self.label_weight * jnp.mean(labels)
+        return loss + self.label_weight * jnp.mean(labels)
 
 
 @pytree
 class LabelLoss:
     """Cross-entropy of the label under the softmax of the energies."""
 
-    def __call__(self, model: JointEnergies, key: jax.Array, row: tuple[jax.Array, jax.Array]) -> jax.Array:
-        x, label = row
-        return -jax.nn.log_softmax(model.logits(x))[label]
+    def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
+        loss = -jax.nn.log_softmax(model.logits(row.x))[row.label]
+        return loss if row.weight is None else row.weight * loss

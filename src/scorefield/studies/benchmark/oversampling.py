@@ -6,9 +6,9 @@ The paper's comparison (Tab:fraud_detection) with further arms that could refute
 import jax
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.preprocessing import StandardScaler
 
+from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import best_threshold, decision_scores, measured, scores
 from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
@@ -36,8 +36,7 @@ class Split:
         scaler = StandardScaler().fit(X[kept])
         self.X, self.X_test = scaler.transform(X[kept]), scaler.transform(X[held])
         self.y, self.y_test = y[kept], y[held]
-        inner = StratifiedGroupKFold(INNER_FOLDS, shuffle=True, random_state=seed)
-        self.inner = list(inner.split(self.X, self.y, tables.same_rows(self.X)))
+        self.inner = stratified_folds(self.y, same_rows(self.X), INNER_FOLDS, seed)
 
     def finished(self, rows):
         """Rows with the table and split; also clears jax's caches, since other tables need other programs."""

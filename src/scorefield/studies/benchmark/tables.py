@@ -8,10 +8,9 @@ on whole tables, some of them from this collection.)
 import functools
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
 
 from scorefield.data.datasets import data_folder
-from scorefield.data.splits import same_rows
+from scorefield.data.splits import same_rows, stratified_folds
 
 TABLES = (
     "ecoli", "optical_digits", "satimage", "pen_digits", "abalone", "sick_euthyroid", "spectrometer", "car_eval_34",
@@ -42,8 +41,7 @@ def load(name):
 
 def development_half(X, y):
     """Indices of the development half and of the other half."""
-    halves = StratifiedGroupKFold(2, shuffle=True, random_state=0)
-    return next(halves.split(X, y, same_rows(X)))
+    return stratified_folds(y, same_rows(X), 2, seed=0)[0]
 
 
 def thin(index, y, n, rng):
@@ -63,6 +61,5 @@ def splits(X, y, *, n_folds, n_repeats, max_rows):
     development, other = (thin(half, y, max_rows // 2, rng) for half in development_half(X, y))
     groups = same_rows(X)[other]
     for repeat in range(n_repeats):
-        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=repeat)
-        for kept, held in folds.split(X[other], y[other], groups):
+        for kept, held in stratified_folds(y[other], groups, n_folds, seed=repeat):
             yield np.concatenate([development, other[kept]]), other[held]

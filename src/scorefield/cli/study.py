@@ -1,0 +1,91 @@
+"""Commands that run experiments: `reproduce`, `benchmark` and `demo`."""
+
+import pathlib
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from scorefield.cli.console import error_console, progress_bar
+from scorefield.cli.options import Jobs, Out
+
+DEMO = ("recover-2d", "imbalanced-10d")
+
+
+def _run_study(registry, names, *, out, seeds, quick, jobs):
+    """Run the named experiments of a registry (a module with EXPERIMENTS and STUDY) and write their report."""
+    import matplotlib
+
+    from scorefield.studies.engine.page import write_report
+    from scorefield.studies.engine.runs import run_all
+
+    matplotlib.use("Agg")
+    chosen = [experiment for name, experiment in registry.EXPERIMENTS.items() if name in names]
+    counts = {e.name: seeds or (e.quick_seeds if quick else e.seeds) for e in chosen}
+    tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
+    with progress_bar(error_console()) as bar:
+        task = bar.add_task("seeds", total=len(tasks))
+
+        def finished(done):
+            bar.update(task, advance=1, description=f"{done[0].name}, seed {done[1]}")
+
+        failures = run_all(tasks, out, jobs=jobs, finished=finished)
+    path, verdicts = write_report(registry.STUDY, chosen, out, seeds=seeds, quick=quick)
+    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
+    typer.echo(f"wrote {path}")
+    if failures:
+        raise RuntimeError(f"{len(failures)} of {len(tasks)} seeds failed and are not in the report; {failures[0]}")
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="Experiments, or [b]all[/b], or [b]list[/b].")],
+    out: Out = pathlib.Path("report"),
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each experiment.")] = None,
+    quick: Annotated[bool, typer.Option(help="Few seeds and short training: a quarter of an hour for all.")] = False,
+    jobs: Jobs = 1,
+):
+    """Run the paper's experiments and write a report.
+
+    A stopped run continues where it was. Example: [b]scorefield reproduce imbalanced-10d --seeds 5[/b]
+    """
+    from scorefield.studies.paper import registry
+
+    if names == ["list"]:
+        table = Table("name", "seeds", "what", box=None)
+        for experiment in registry.EXPERIMENTS.values():
+            table.add_row(experiment.name, str(experiment.seeds), experiment.title)
+        Console().print(table)
+        return
+    unknown = sorted(set(names) - set(registry.EXPERIMENTS) - {"all"})
+    if unknown:
+        raise typer.BadParameter(f"no experiment {unknown[0]!r}; `scorefield reproduce list` names them.")
+    chosen = list(registry.EXPERIMENTS) if "all" in names else names
+    _run_study(registry, chosen, out=out, seeds=seeds, quick=quick, jobs=jobs)
+
+
+def benchmark(
+    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
+    out: Out = pathlib.Path("report"),
+    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")] = None,
+    quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
+    jobs: Jobs = 2,
+):
+    """Compare over-samplers and generative classifiers on 22 real imbalanced tables.
+
+    A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
+    """
+    from scorefield.studies.benchmark import registry
+
+    names = names or list(registry.DEFAULT)
+    unknown = sorted(set(names) - set(registry.EXPERIMENTS))
+    if unknown:
+        raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {', '.join(registry.EXPERIMENTS)}.")
+    _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
+
+
+def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
+    """Recover densities in 2-D and over-sample a 10-D table, in two minutes. Example: [b]scorefield demo[/b]"""
+    from scorefield.studies.paper import registry
+
+    _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)

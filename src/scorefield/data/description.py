@@ -1,0 +1,186 @@
+"""What each column of a table is taken for, in words."""
+
+import html
+
+import numpy as np
+
+from scorefield.data.cells import NANOSECONDS, Cells
+from scorefield.data.coding import fit_column
+from scorefield.data.containers import Table
+from scorefield.data.frames import write_pandas
+from scorefield.data.kinds import classify, tally, wanted_kinds
+from scorefield.data.texts import write_dates
+from scorefield.data.zones import local_times, zone_in
+
+TITLES = {"column": "column", "kind": "kind", "gaps": "gaps", "values": "values", "treatment": "what is done with it"}
+MODELLED_AS = {
+    "number": "a number",
+    "whole number": "a number, rounded",
+    "spiked number": "a number or a spike",
+    "ordered": "ordered levels",
+    "flag": "two levels",
+    "category": "levels",
+    "date": "a number",
+    "duration": "a number",
+}
+SHOWN_LEVELS = 3
+SHOWN_LENGTH = 18  # characters of a level
+
+
+class ColumnDescription:
+    """Description of the columns of a table, printed as a table.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Per column: `column`, `kind`, `gaps` (share of the rows), `values` and `treatment` (text).
+    """
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __repr__(self):
+        lines = [list(TITLES.values()), *self._texts()]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{title}</th>" for title in TITLES.values())
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in self._texts()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _texts(self):
+        for row in self.rows:
+            gaps = _percent(row["gaps"]) if row["gaps"] else ""
+            yield [str(row["column"]), row["kind"], gaps, row["values"], row["treatment"]]
+
+
+def describe_columns(table, columns=None):
+    """What each column of a table is taken for, and what will be done with it.
+
+    Parameters
+    ----------
+    table : array, DataFrame or Table of shape (n_rows, n_columns)
+        numpy, pandas, polars or pyarrow.
+    columns : dict or None, default=None
+        Kinds by name or position, in place of the inferred ones: "number", "whole number", "spiked number", "ordered",
+        "flag", "category", "date", "duration", "identifier", "text" or "constant".
+
+    Returns
+    -------
+    description : ColumnDescription
+        Prints as a table; `rows` holds the same as a list of dictionaries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import describe_columns
+    >>> table = np.array([[1.5, "a", "2024-01-31"], [2.5, "b", "2024-02-29"], [None, "a", "2024-03-31"]], dtype=object)
+    >>> describe_columns(table)
+    column  kind    gaps  values                    what is done with it
+    0       number  33 %  1.5 to 2.5                modelled as a number; gaps are modelled
+    1       flag          a (67 %), b (33 %)        modelled as two levels
+    2       date          2024-01-31 to 2024-03-31  modelled as a number
+    """
+    table = Table(table)
+    asked, classified = wanted_kinds(table.names, columns), classify(table, columns)
+    return ColumnDescription([_row(*column, table.is_plain, asked=column[0] in asked) for column in classified])
+
+
+def _row(name, kind, cells, plain, asked):
+    gaps = float(np.mean(~cells.known)) if len(cells.known) else 0.0
+    column = fit_column(name, kind, cells, plain)
+    levels, counts = tally(cells) if cells.form != "unknown" and cells.known.any() else (np.zeros(0), np.zeros(0))
+    return {
+        "column": name,
+        "kind": column.kind,
+        "gaps": gaps,
+        "values": _values(column, levels, counts),
+        "treatment": _treatment(column, levels, counts, gaps, asked),
+    }
+
+
+def _values(column, levels, counts):
+    if not len(levels):
+        return ""
+    if column.kind in ("identifier", "text"):
+        return f"{len(levels):,} distinct"
+    if column.kind == "constant":
+        return _shown(column, levels[:1])[0]
+    if not column.levels:
+        low, high = _shown(column, levels[[0, -1]])
+        shares = [counts[levels == spike].sum() / counts.sum() for spike in column.spikes]
+        spikes = [
+            f"{text} ({_percent(share)})" for text, share in zip(_shown(column, column.spikes), shares, strict=True)
+        ]
+        return f"{low} to {high}" + (f", spike at {', '.join(spikes)}" if spikes else "")
+    first = np.arange(len(levels)) if column.kind == "ordered" else np.argsort(-counts, kind="stable")
+    first = first[:SHOWN_LEVELS]
+    shown = zip(_shown(column, levels[first]), counts[first] / counts.sum(), strict=True)
+    more = f" and {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
+    return ", ".join(f"{text} ({_percent(share)})" for text, share in shown) + more
+
+
+def _percent(share):
+    return f"{share:.0%}".replace("%", " %") if share >= 0.01 else "< 1 %"
+
+
+def _shown(column, values):
+    """Plain values as short text."""
+    values = np.asarray(values)
+    if column.form == "time":
+        return _shown_times(column, values)
+    if column.form == "duration":
+        return [str(np.timedelta64(int(value), column.unit).astype("timedelta64[us]").item()) for value in values]
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return [text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..." for text in texts]
+
+
+def _shown_times(column, values):
+    if column.text is not None:
+        return write_dates(values, column.text)
+    if column.unit == "period":
+        cells = Cells("time", values, np.ones(len(values), dtype=bool), "period", column.storage)
+        return [str(period) for period in write_pandas(cells)]
+    moments = values.view(f"M8[{column.unit}]")
+    if _is_clock(column.storage):
+        return [text.partition("T")[2] for text in np.datetime_as_string(moments, unit="s")]
+    zone = zone_in(column.storage)
+    if zone is not None:
+        style = "%Y-%m-%d" if column.midnights else f"%Y-%m-%d %H:%M:%S {zone}"
+        return [moment.strftime(style) for moment in local_times(values, column.unit, zone)]
+    days = not (values % (NANOSECONDS["D"] // NANOSECONDS[column.unit])).any()
+    texts = np.datetime_as_string(moments, unit="D" if days else "s")
+    return [str(text).replace("T", " ") for text in texts]
+
+
+def _is_clock(storage):
+    """True for times of day."""
+    storage = storage.get("inner", storage)
+    dtype = storage.get("dtype", "")
+    return storage.get("element") == "time" or dtype == "Time" or dtype.startswith(("time32", "time64"))
+
+
+def _treatment(column, levels, counts, gaps, asked):
+    if column.kind in ("identifier", "text"):
+        return "set aside: " + _reason(column, levels, counts, asked)
+    if column.kind == "constant":
+        return "filled with its value" if len(levels) else "left empty: no known cell"
+    parts = [f"modelled as {MODELLED_AS[column.kind]}"]
+    if column.pool:
+        parts.append(f"{len(column.pool)} rare levels are pooled")
+    if gaps:
+        parts.append("gaps are modelled")
+    return "; ".join(parts)
+
+
+def _reason(column, levels, counts, asked):
+    if asked:
+        return "as asked"
+    if column.kind == "text":
+        return "free text"
+    return "every value is different" if len(levels) == counts.sum() else "most values are different"

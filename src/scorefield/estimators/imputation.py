@@ -1,0 +1,121 @@
+"""ScoreImputer: gaps of a table filled by draws from their law given the known cells.
+
+The chains are those that generate rows, with the known cells held.
+"""
+
+import numbers
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from scorefield._jax.random import key_from, seed_from
+from scorefield._jax.storage import stored_by_public_name
+from scorefield.estimators._sklearn import Interval, fit_context, sklearn_validate_data
+from scorefield.estimators.progress import ProgressReport
+from scorefield.estimators.row_model import RowModel, RowSpace, fit_generator
+
+
+@stored_by_public_name
+class ScoreImputer(TransformerMixin, BaseEstimator):
+    """Fill the gaps of a table with values that go with the known cells.
+
+    One energy over numbers and categories is learned from all rows, those with gaps included. Known cells are never
+    changed. Identifiers and free text are not modelled; their gaps stay.
+
+    Parameters
+    ----------
+    n_draws : int
+        With 1, :meth:`transform` fills a gap with one draw, so that the completed table keeps its spread and its
+        correlations. With more, it takes the median of that many draws for numbers and the commonest level for
+        categories: closer to the true cell on average, but with too little spread.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
+    hidden : tuple of int
+        Widths of the hidden layers.
+    max_steps : int
+        Most training steps.
+    random_state : None, int or generator
+        The same fitted imputer fills the same table in the same way.
+    verbose : int
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreImputer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], 100)
+    >>> X[::5, 1] = np.nan
+    >>> filled = ScoreImputer(max_steps=50, random_state=0).fit_transform(X)
+    >>> bool(np.isnan(filled).any()), bool(np.array_equal(filled[1], X[1]))
+    (False, True)
+    """
+
+    _parameter_constraints = {
+        "n_draws": [Interval(numbers.Integral, 1, None, closed="left")],
+        "columns": [None, dict],
+        "hidden": ["array-like"],
+        "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0
+    ):  # fmt: skip
+        self.n_draws = n_draws
+        self.columns = columns
+        self.random_state = random_state
+        self.hidden = hidden
+        self.max_steps = max_steps
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn the law of the rows of X, an array, a DataFrame or a pyarrow table; y is ignored."""
+        space = RowSpace.fit(X, self.columns)
+        sklearn_validate_data(self, X, skip_check_array=True)
+        self.seed_ = seed_from(self.random_state)
+        rows, report = space.rows(X), ProgressReport(self, "energy", self.verbose)
+        if len(rows) < 2:
+            raise ValueError(f"Expected at least 2 rows, got {len(rows)} sample(s).")
+        model, fits = fit_generator(
+            key_from(self.seed_), space, rows, np.zeros(len(rows), int), hidden=tuple(self.hidden),
+            max_steps=self.max_steps, callback=report,
+        )  # fmt: skip
+        report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
+        self.row_model_ = model.to_plain()
+        return self
+
+    def transform(self, X):
+        """A complete table like X."""
+        key = self._key(X)
+        return RowModel.from_plain(self.row_model_).filled(key, X, n_draws=self.n_draws)
+
+    def draws(self, X, n=5):
+        """A list of n complete tables like X, for multiple imputation."""
+        key, model = self._key(X), RowModel.from_plain(self.row_model_)
+        return [model.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
+
+    def _key(self, X):
+        check_is_fitted(self)
+        sklearn_validate_data(self, X, skip_check_array=True, reset=False)
+        return key_from(self.seed_)
+
+    def get_feature_names_out(self, input_features=None):
+        """The names of the columns."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        return np.array(names if input_features is None else input_features, dtype=object)

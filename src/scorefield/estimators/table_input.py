@@ -1,0 +1,88 @@
+"""Tables as estimators take them: arrays of numbers, or mixed tables as flat rows; and tables like the fitted one."""
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from scorefield.data.containers import Table
+from scorefield.data.encoding import Encoded, TableEncoder
+from scorefield.data.kinds import classify
+from scorefield.estimators._sklearn import sklearn_validate_data, validate_data
+from scorefield.estimators.row_model import RowSpace
+
+PLAIN_KINDS = ("number", "whole number", "constant")
+
+
+def is_frame(X):
+    """True for data frames and pyarrow tables that are in memory."""
+    return hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
+
+
+def is_mixed(X, columns=None):
+    """True for a table with gaps or with columns that are not plain numbers."""
+    if issparse(X):
+        return False
+    if is_frame(X):
+        table = Table(X)
+        found = classify(table, columns)
+        return any(kind not in PLAIN_KINDS or not cells.known.all() for _, kind, cells in found)
+    array = X if isinstance(X, np.ndarray) else np.asarray(Table(X).native) if isinstance(X, list | tuple) else None
+    if array is None or array.ndim != 2:
+        return False
+    if columns:
+        return True
+    if array.dtype.kind == "f":
+        return bool(np.isnan(array).any())
+    return array.dtype.kind == "O" and any(_is_label(cell) for cell in array.ravel())
+
+
+def _is_label(cell):
+    """True for cells of object arrays that are gaps, text, flags or dates."""
+    return cell is None or isinstance(cell, str | bool | np.datetime64) or hasattr(cell, "isoformat") or cell != cell
+
+
+class TableInput:
+    """Mixin: `fit` and `predict` methods read any table, and generated rows become a table like the fitted one."""
+
+    def _read_new(self, X, y=None, **options):
+        """Forget an earlier fit; the table as an array of numbers, or as flat rows where it is mixed; and y."""
+        for name in ("space_", "encoder_"):
+            vars(self).pop(name, None)
+        labelled = {} if y is None else {"y": y}
+        if not is_mixed(X, self.columns):
+            checked = validate_data(self, X, **labelled, dtype=[np.float64, np.float32], **options)
+            X_checked, y = checked if labelled else (checked, None)
+            self.dtype_ = X_checked.dtype.str
+            if is_frame(X):
+                self.encoder_ = TableEncoder(self.columns).fit(X).to_plain()
+            return X_checked, y
+        if labelled:
+            y = sklearn_validate_data(self, y=y)
+            check_consistent_length(X, y)
+        space = RowSpace.fit(X, self.columns)
+        sklearn_validate_data(self, X, skip_check_array=True)
+        rows = space.rows(X)
+        if len(rows) < options.get("ensure_min_samples", 1):
+            raise ValueError(f"Expected at least {options['ensure_min_samples']} rows, got {len(rows)} sample(s).")
+        self.dtype_, self.space_ = np.dtype(np.float64).str, space.to_plain()
+        return rows, y
+
+    def _read(self, X):
+        """The table as what `_read_new` made of the fitted one; mixed rows are in double precision."""
+        check_is_fitted(self)
+        if self._mixed:
+            sklearn_validate_data(self, X, skip_check_array=True, reset=False)
+            return RowSpace.from_plain(self.space_).rows(X).astype(np.float64)
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    @property
+    def _mixed(self):
+        return hasattr(self, "space_")
+
+    def _like_fitted(self, X):
+        """Generated numbers (n, d) as a table like the fitted one."""
+        if not hasattr(self, "encoder_"):
+            return X
+        encoder = TableEncoder.from_plain(self.encoder_)
+        at = [number for number, column in enumerate(encoder.columns_) if column.kind != "constant"]
+        return encoder.decode(Encoded(X[:, at].astype(float), np.zeros((len(X), 0), np.int32)))
