@@ -35,6 +35,7 @@ class Stream(enum.IntEnum):
     HIDDEN_CELLS = 23
     IMPUTED = 24
     POOLED_LEVELS = 25
+    SELECTION_NOISE = 26
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

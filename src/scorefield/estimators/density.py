@@ -379,11 +379,14 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         fields = {
             name: trained[name].model if task else self._solve(key, name, kept, noise) for name, task in tasks.items()
         }
-        losses = {name: _minus_log_density(key, field, kept, held) for name, field in fields.items()}
-        loss = "minus log density"
+        loss, common = "minus log density", noise or default_noise(*rows.shape)
+        if "gaussian" in fields:  # at the noise of the others, or constant columns would be in its favour
+            fields["gaussian"] = fit_gaussian(kept, noise=common)
+        rng = host_rng(key, Stream.SELECTION_NOISE)
+        noisy = [table + common * rng.normal(size=table.shape) for table in (kept, held[:MAX_SELECTION_ROWS])]
+        losses = {name: _minus_log_density(key, field, *noisy) for name, field in fields.items()}
         if None in losses.values():
-            loss, common = "denoising loss", default_noise(*rows.shape)
-            fields |= {"gaussian": fit_gaussian(kept, noise=common)} if "gaussian" in fields else {}
+            loss = "denoising loss"
             losses = {name: _denoising_loss(key, field, held, common) for name, field in fields.items()}
         best = min(losses, key=losses.__getitem__)
         self.model_name_, self.history_ = best, _history(trained.get(best))
@@ -651,10 +654,10 @@ def warn_of_low_acceptance(samples, sampler):
 
 
 def _minus_log_density(key, field, kept, held):
-    """Mean of minus the log density of held-out rows; None if a few draws do not normalise it."""
+    """Mean of minus the log density of held-out rows with noise; None if a few draws do not normalise it."""
     if isinstance(field, DiffusionField):
-        return -float(map_rows(FlowLogDensity(field), held[:MAX_SELECTION_ROWS]).mean(dtype=np.float64))
-    values = map_rows(Method(field, "potential"), held[:MAX_SELECTION_ROWS])
+        return -float(map_rows(FlowLogDensity(field), held.astype(np.float32)).mean(dtype=np.float64))
+    values = map_rows(Method(field, "potential"), held.astype(np.float32))
     offset = 0.0
     if not field.normalized:
         anchor = importance_constant(
