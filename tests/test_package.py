@@ -85,7 +85,8 @@ def test_the_core_is_type_checked():
 
 def test_tests_mirror_the_folders():
     assert {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"} <= {
-        *FOLDERS
+        *FOLDERS,
+        "docs",
     }
 
 

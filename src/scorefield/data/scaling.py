@@ -7,6 +7,7 @@ from scorefield.fields.gaussian import shrunk_covariance
 
 ROWS_PER_KNOT = 20  # a slope between two knots is then known to a fifth; fewer would follow single rows
 FEWEST_KNOTS, MAX_KNOTS = 4, 257
+SHARED = 5  # rows from which on a value is one that numbers repeat
 LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
 
 
@@ -105,7 +106,7 @@ def _rank_knots(known):
     above = np.cumsum(counts) / counts.sum()
     below = above - counts / counts.sum()
     scores = ndtri((below + above) / 2)
-    shared = counts >= ROWS_PER_KNOT / 2
+    shared = counts >= SHARED
     low, high = ndtri(below), ndtri(above)
     low[0], high[-1] = scores[0], scores[-1]
     n_knots = int(np.clip(counts.sum() // ROWS_PER_KNOT, FEWEST_KNOTS, MAX_KNOTS))
