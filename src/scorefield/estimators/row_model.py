@@ -56,8 +56,7 @@ class RowSpace:
         precision = np.eye(z.shape[1])
         if 1 < z.shape[1] <= MAX_REGRESSED:
             for _ in range(REGRESSIONS):
-                covariance = shrunk_covariance(regressed(z, precision))
-                precision = np.linalg.inv(covariance + 1e-6 * np.eye(len(covariance)))
+                precision = _shrunk_precision(regressed(z, precision))
         return cls(encoder, scores, precision)
 
     def rows(self, table):
@@ -155,6 +154,15 @@ def _typical_rows(draws, layout):
             known[:, number] = typical[:, category] == 0
     median = np.nanmedian(np.where(known, numbers, 0.0), axis=0)
     return np.hstack([np.where(known, median, 0.0), known, typical]).astype(np.float32)
+
+
+def _shrunk_precision(rows):
+    """Inverse of the shrunk covariance of numbers; constant ones are independent of the others."""
+    covariance = np.eye(rows.shape[1])
+    varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    if len(varying) > 1:
+        covariance[np.ix_(varying, varying)] = shrunk_covariance(rows[:, varying]) + 1e-6 * np.eye(len(varying))
+    return np.linalg.inv(covariance)
 
 
 class RowModel:
