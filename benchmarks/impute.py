@@ -96,8 +96,12 @@ def main():
     results = Rows("impute", options)
     names = NAMES[:1] if options.quick else NAMES
     tasks = [(name, method, seed) for name in names for method in METHODS for seed in range(options.repeats)]
-    found = sorted(parallel(measure, tasks, options.jobs), key=lambda row: (row["table"], row["method"], row["seed"]))
-    results.rows.extend({**results.common, **row} for row in found)
+    found = []
+    for row in parallel(measure, tasks, options.jobs):
+        found.append(row)
+        results.rows.append({**results.common, **row})
+        if len(found) % len(METHODS) == 0:  # a stopped run keeps what it has
+            results.write()
     columns = ["avg_mae", "min_mae", "coverage", "energy", "average_precision"]
     print(pd.DataFrame(found).groupby("method")[columns].mean().loc[list(METHODS)].round(3).to_string())
     results.write()
