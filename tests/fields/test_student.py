@@ -56,6 +56,7 @@ def test_maximum_likelihood(key, per_column):
 def test_the_base_is_chosen_by_held_out_rows(rng):
     heavy = student(3).rvs((600, 2), random_state=rng)
     kinds = {type(fit_base(rows[:480], rows[480:])) for rows in np.split(rng.normal(size=(12_000, 2)), 20)}
+    kinds |= {type(fit_base(rows[:32], rows[32:])) for rows in np.split(rng.normal(size=(2000, 2)), 50)}
     assert kinds == {Gaussian}
     base = fit_base(heavy[:480], heavy[480:])
     assert isinstance(base, StudentT)

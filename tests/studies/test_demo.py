@@ -22,12 +22,12 @@ HEADINGS = [
 
 def stand_ins():
     """Estimators that need no training: compiling ours takes most of a minute."""
-    return [RandomOverSampler(), RandomOverSampler(), DummyClassifier(strategy="prior")]
+    return [RandomOverSampler(), DummyClassifier(strategy="prior")]
 
 
 def small_networks():
-    sampler = ScoreOverSampler(density=ScoreDensity(hidden=(8,), max_steps=20), selectivity=1)
-    return [sampler, sampler, ScoreClassifier(n_members=2, hidden=(8,), max_steps=20)]
+    sampler = ScoreOverSampler(density=ScoreDensity(hidden=(8,), max_steps=20))
+    return [sampler, ScoreClassifier(n_members=2, hidden=(8,), max_steps=20)]
 
 
 @pytest.fixture(scope="module", params=[stand_ins, pytest.param(small_networks, marks=pytest.mark.slow)])

@@ -19,7 +19,7 @@ from scorefield.fields.gaussian import Gaussian, fit_gaussian
 
 DEGREES = (2, 3, 5, 10)
 ITERATIONS = 60  # of the EM algorithm, which gains less than a thousandth of a nat after them
-HEAVY = 1.0  # excess kurtosis of some column from which on a Gaussian is doubted; Student's with 10 degrees has it
+HEAVY = 1.0  # excess kurtosis of some column from which on a Gaussian is doubted; Student's t with 10 degrees has it
 MIN_ROWS = 10  # per column, for a choice on held-out rows to mean anything
 
 
@@ -100,7 +100,8 @@ def fit_base(kept: Any, held: Any, *, noise: float = 0.0) -> Gaussian | StudentT
     table = as_rows(kept)
     n, d = table.shape
     constant = np.ptp(table, axis=0) == 0
-    if n < MIN_ROWS * d or constant.any() or excess_kurtosis(table).max() < HEAVY:
+    # That of Gaussian rows has a standard error of sqrt(24 / n).
+    if n < MIN_ROWS * d or constant.any() or excess_kurtosis(table).max() < HEAVY + 3 * np.sqrt(24 / n):
         return gaussian
     bases = [
         fit_student(table, nu, per_column=own, noise=noise) for nu in DEGREES for own in (False, True)[: 1 + (d > 1)]

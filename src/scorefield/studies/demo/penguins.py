@@ -33,14 +33,9 @@ OURS, CLASSIFIER = "ScoreOverSampler", "ScoreClassifier"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Number of splits, and the estimators of this library that are shown.
-
-    The rows of `generator` follow the law of their class, so that they can be compared with real ones; `over_sampler`
-    has the defaults, which keep the rows that the other classes claim least.
-    """
+    """Number of splits, and the estimators of this library that are shown."""
 
     n_splits: int = 6
-    generator: Any = dataclasses.field(default_factory=lambda: ScoreOverSampler(selectivity=1))
     over_sampler: Any = dataclasses.field(default_factory=ScoreOverSampler)
     classifier: Any = dataclasses.field(default_factory=ScoreClassifier)
 
@@ -80,7 +75,7 @@ def generate(penguins, settings):
     table, unseen = thinned(penguins, 0)
     start = time.perf_counter()
     X, y = table.drop(columns=TARGET), table[TARGET]
-    rows = _new_rows(X, *clone(settings.generator).set_params(random_state=0).fit_resample(X, y))
+    rows = _new_rows(X, *clone(settings.over_sampler).set_params(random_state=0).fit_resample(X, y))
     seconds = time.perf_counter() - start
     interpolated = _new_rows(X, *_interpolated(X, y, 0))[X.columns]
     seen, unseen = X[y == RARE].reset_index(drop=True), unseen.drop(columns=TARGET)
