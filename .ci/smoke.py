@@ -13,6 +13,7 @@ files = importlib.metadata.files("scorefield")
 outside = {file.parts[0] for file in files} - {"scorefield", f"scorefield-{scorefield.__version__}.dist-info", ".."}
 assert not outside, f"the wheel also holds {outside}"
 assert importlib.resources.files("scorefield").joinpath("py.typed").is_file()
+assert importlib.resources.files("scorefield").joinpath("data", "penguins.csv").is_file()
 assert importlib.metadata.version("scorefield") == scorefield.__version__
 
 rng = np.random.default_rng(0)

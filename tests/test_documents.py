@@ -27,7 +27,7 @@ def blocks_of(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch):
+def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     blocks = blocks_of(page)
     if not blocks:
         pytest.skip("a page without code")
@@ -41,6 +41,11 @@ def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch):
             if line.startswith("$ scorefield "):  # other lines are output
                 command = [sys.executable, "-m", *shlex.split(line[2:])]
                 subprocess.run(command, check=True, capture_output=True)
+    shown = re.findall(r"^```text\n(.*?)^```", page.read_text(), flags=re.M | re.S)
+    if shown:
+        lines, printed = "".join(shown).splitlines(), capsys.readouterr().out.splitlines()
+        assert len(lines) == len(printed)
+        assert lines[:-4] == printed[:-4]  # the last ones are generated rows, which may differ between machines
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 _SAMPLERS = ["Langevin", "AnnealedLangevin", "MALA", "HMC", "ReverseDiffusion"]
 _DISPLAYS = ["ScoreFieldDisplay", "DensityDisplay", "BoundaryDisplay", "SamplesDisplay"]
-_DATA = ["make_gaussians", "make_imbalanced_10d", "fetch_creditcard"]
+_DATA = ["load_penguins", "make_gaussians", "make_imbalanced_10d", "fetch_creditcard"]
 
 
 def _each_other(names, *more):

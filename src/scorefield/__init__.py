@@ -21,6 +21,7 @@ _PUBLIC = {
     "fisher_divergence": "estimators.density",
     "advise": "evaluation.advice",
     "fetch_creditcard": "data.datasets",
+    "load_penguins": "data.datasets",
     "make_gaussians": "data.datasets",
     "make_imbalanced_10d": "data.datasets",
     "compare_tables": "evaluation.quality",

@@ -12,11 +12,18 @@ from scorefield.data.datasets import (
     CREDIT_CARD_COLUMNS,
     GAUSSIANS,
     fetch_creditcard,
+    load_penguins,
     make_gaussians,
     make_imbalanced_10d,
 )
 
 DATA = os.environ.get("SCOREFIELD_DATA")
+
+
+def test_penguins_have_the_published_counts():
+    penguins = load_penguins()
+    assert penguins["species"].value_counts().to_dict() == {"Adelie": 152, "Gentoo": 124, "Chinstrap": 68}
+    assert penguins.isna().sum().sort_values().iloc[-5:].tolist() == [2, 2, 2, 2, 11]
 
 
 @pytest.mark.parametrize("n_features", [1, 2])

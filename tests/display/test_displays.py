@@ -116,8 +116,48 @@ def test_field_on_a_plane_is_its_component_along_it(wide):
     points = plane_of(X, ("a", "c")).points(display.points)
     expected = model.grad_log_density(pd.DataFrame(points, columns=X.columns))[:, 0][:, [0, 2]]
     np.testing.assert_allclose(display.vectors, expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ValueError, match="the label of a field"):
-        ScoreFieldDisplay.from_estimator(model, X)
+
+
+def test_field_of_a_classifier_is_the_gradient_of_its_mixture(classes):
+    X, y = classes
+    model = ScoreClassifier(GAUSSIAN, priors=[0.8, 0.2]).fit(X, y)
+    display = ScoreFieldDisplay.from_estimator(model, X, y, grid_resolution=6)
+    step = 1e-2  # log densities are single precision
+    for axis in np.eye(2):
+        ahead, behind = (model.score_samples(display.points + sign * step * axis) for sign in (1, -1))
+        slope, scale = (ahead - behind) / (2 * step), 1 + np.abs(display.vectors).max(axis=1)
+        assert np.abs((display.vectors @ axis - slope) / scale).max() < 0.02
+    assert np.abs(display.vectors - model.grad_log_density(display.points)[:, 0]).max() > 1
+
+
+def test_samples_of_all_classes_have_the_shares_of_the_priors(classes):
+    X, y = classes
+    model = ScoreClassifier(GAUSSIAN, priors=[0.8, 0.2]).fit(X, y)
+    display = SamplesDisplay.from_estimator(model, X, y, n=50, random_state=0)
+    assert np.bincount(display.generated_labels).tolist() == [40, 10]
+    assert np.linalg.norm(display.generated[display.generated_labels == 1].mean(axis=0) - 4) < 1.5
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert names == ["0, generated", "1, generated", "0, original", "1, original"]
+    assert len(SamplesDisplay.from_estimator(model, X, y, n=20, label=1, random_state=0).rows) == (y == 1).sum()
+
+
+@pytest.mark.parametrize("features", [("a", "c"), (0, 3)])
+def test_two_columns_of_a_mixed_table_with_gaps_can_be_chosen(wide, features):
+    X = wide[0].assign(b="text", c=wide[0]["c"].where(wide[0].index != 3))[["a", "b", "d", "c"]]
+    display = SamplesDisplay.from_rows(X, X[:50], wide[1], wide[1][:50], features=features)
+    np.testing.assert_array_equal(display.rows, X[["a", "c"]].drop(index=3).to_numpy())
+    np.testing.assert_array_equal(display.labels, np.delete(wide[1], 3))
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("a", "c")
+
+
+def test_a_filled_density_has_a_colour_bar_and_the_rows_of_its_class(classes):
+    X, y = classes
+    model = ScoreClassifier(GAUSSIAN).fit(X, y)
+    display = DensityDisplay.from_estimator(model, X, y, label=1, filled=True, grid_resolution=8)
+    assert [ax.get_ylabel() for ax in display.ax_.figure.axes] == ["x1", "density"]
+    np.testing.assert_array_equal(display.rows, X[y == 1])
+    assert DensityDisplay.from_estimator(model, X, label=1, grid_resolution=8).rows is None
+    np.testing.assert_array_equal(DensityDisplay.from_estimator(model, X, grid_resolution=8).rows, X)
 
 
 def test_samples_are_drawn_beside_the_rows(classes, wide):
@@ -177,9 +217,11 @@ def test_every_display_takes_axes_and_returns_itself(d):
     )  # fmt: skip
     for display, options in calls:
         _, ax = plt.subplots()
-        shown = display.from_estimator(model, X, ax=ax, **options)
+        shown = display.from_estimator(model, X, y, ax=ax, **options)
         assert isinstance(shown, display)
         assert shown.ax_ is ax
         assert ax.get_xlabel() == "x0"
         assert ax.get_ylabel()
+        assert ax.get_title()
+        assert ax.get_legend() is not None
         assert shown.plot().ax_ is not ax

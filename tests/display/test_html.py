@@ -1,26 +1,38 @@
 """HTML pages: escaping, self-containment, and what a browser makes of them."""
 
+import html
 import os
 import re
+import shutil
 
 import matplotlib
 import pytest
 
 from scorefield.display.html import page, picture, table, tag
 from scorefield.studies.engine import runs
-from scorefield.studies.engine.page import write_report
+from scorefield.studies.engine.page import collect, write_report
 from scorefield.studies.paper.registry import EXPERIMENTS, STUDY
 
 matplotlib.use("Agg")
 IMAGES = "[...document.images].map(image => image.complete && image.naturalWidth > 0)"
 
 
+CHOSEN = [EXPERIMENTS[name] for name in ("gaussian-1d", "gaussian-2d", "logistic-1d", "linear-2d")]
+VERDICT = re.compile(r"holds|does not hold")
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def folder(tmp_path_factory):
+    """Rows of experiments whose quick runs differ from the full ones in the number of seeds alone."""
     folder = tmp_path_factory.mktemp("report")
-    chosen = [EXPERIMENTS[name] for name in ("gaussian-1d", "gaussian-2d", "logistic-1d", "linear-2d")]
-    runs.run_all([(e, seed, e.settings(True)) for e in chosen for seed in range(e.quick_seeds)], folder)
-    return write_report(STUDY, chosen, folder, quick=True)[0]
+    assert all(experiment.settings(True) == experiment.settings(False) for experiment in CHOSEN)
+    runs.run_all([(e, seed, e.config) for e in CHOSEN for seed in range(e.quick_seeds)], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(folder):
+    return write_report(STUDY, CHOSEN, folder, seeds=max(e.quick_seeds for e in CHOSEN))[0]
 
 
 @pytest.mark.parametrize("width", [1200, 500])
@@ -58,6 +70,17 @@ def test_the_report_has_a_verdict_for_every_claim_and_the_settings(report):
     assert n_claims == 7
     assert "versions: {&#x27;python&#x27;" in text
     assert os.fspath(report.parent) not in text  # no path of this machine
+
+
+def test_a_quick_run_says_first_that_it_has_no_verdicts(folder, tmp_path):
+    shutil.copytree(folder / "rows", tmp_path / "rows")
+    path, said = write_report(STUDY, CHOSEN, tmp_path, quick=True)
+    assert said.startswith("A quick run is too short for verdicts")
+    for text in (path.read_text().partition("</style>")[2], (tmp_path / "summary.md").read_text(), said):
+        assert not VERDICT.search(text)
+    assert re.search(r"</h1><p><b>A quick run is too short for verdicts", path.read_text())
+    claims = [claim.text for e in CHOSEN for claim in e.show(collect([e], folder, seeds=None, quick=True)[0][2]).claims]
+    assert all(html.escape(claim) in path.read_text() for claim in claims)
 
 
 def test_text_is_escaped():

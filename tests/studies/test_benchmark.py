@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from scorefield.evaluation import remedies
 from scorefield.evaluation.ranks import (
     corrected_interval,
+    corrected_share,
     critical_difference,
     mean_ranks,
     signed_rank,
@@ -114,6 +115,22 @@ def test_corrected_interval_is_wider_than_the_naive_one_and_covers():
     assert missed / 2000 < 0.07
     assert naive / 2000 > 0.15
     assert math.isnan(corrected_interval([1.0], share).low)
+
+
+def test_interval_of_a_share_stays_inside_and_covers():
+    """Shares of 200 trials near one: their plain interval would often reach beyond it."""
+    rng, missed, beyond = np.random.default_rng(0), 0, 0
+    for _ in range(1000):
+        values = rng.binomial(200, 0.99, size=6) / 200
+        found = corrected_share(values, 0)
+        assert 0 <= found.low <= found.mean + 1e-12
+        assert found.mean - 1e-12 <= found.high <= 1
+        missed += not found.low <= 0.99 <= found.high
+        beyond += corrected_interval(values, 1).high > 1
+    assert missed / 1000 < 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)
+    assert beyond > 500
+    assert corrected_share([1.0, 1.0], 1)[:3] == (1, 1, 1)
+    assert math.isnan(corrected_share([0.5], 1).low)
 
 
 @pytest.mark.parametrize("generate", [gaussian_rows, kde_rows])

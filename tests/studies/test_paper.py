@@ -228,7 +228,7 @@ SMALL = {
 }  # fmt: skip
 
 
-# The two that take half a minute are run by `make test-all`; `make demo` runs the first of them too.
+# The two that take half a minute are run by `make test-all`.
 LONG = ("imbalanced-10d", "generative-10d")
 
 

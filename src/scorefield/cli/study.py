@@ -10,8 +10,6 @@ from rich.table import Table
 from scorefield.cli.console import error_console, progress_bar
 from scorefield.cli.options import Jobs, Out
 
-DEMO = ("recover-2d", "imbalanced-10d")
-
 
 def _run_study(registry, names, *, out, seeds, quick, jobs):
     """Run the named experiments of a registry (a module with EXPERIMENTS and STUDY) and write their report."""
@@ -32,8 +30,7 @@ def _run_study(registry, names, *, out, seeds, quick, jobs):
 
         failures = run_all(tasks, out, jobs=jobs, finished=finished)
     path, verdicts = write_report(registry.STUDY, chosen, out, seeds=seeds, quick=quick)
-    typer.echo(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
-    typer.echo(f"wrote {path}")
+    typer.echo(f"{verdicts}\nwrote {path}")
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(tasks)} seeds failed and are not in the report; {failures[0]}")
 
@@ -84,8 +81,17 @@ def benchmark(
     _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
 
 
-def demo(out: Out = pathlib.Path("demo"), jobs: Jobs = 2):
-    """Recover densities in 2-D and over-sample a 10-D table, in two minutes. Example: [b]scorefield demo[/b]"""
-    from scorefield.studies.paper import registry
+def demo(out: Annotated[pathlib.Path, typer.Option(help="Folder for the page.")] = pathlib.Path("demo")):
+    """From a small real table to rare rows, a classifier and a page, in two minutes. Example: [b]scorefield demo[/b]"""
+    import matplotlib
 
-    _run_study(registry, DEMO, out=out, seeds=None, quick=True, jobs=jobs)
+    from scorefield.studies.demo.story import tell
+
+    matplotlib.use("Agg")
+    with progress_bar(error_console()) as bar:
+        task = bar.add_task("splits", total=None, visible=False)
+        tell(
+            out,
+            say=typer.echo,
+            progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
+        )

@@ -1,5 +1,10 @@
-"""The tables of the paper: two simulations, and the credit-card fraud data from a folder or its public source."""
+"""Tables to try things on: penguins in the package, two simulations, and the credit-card frauds of the paper.
 
+`penguins.csv` is the table of the R package palmerpenguins (A. M. Horst, A. P. Hill, K. B. Gorman, 2020,
+doi:10.5281/zenodo.3960218), in the public domain (CC0); K. B. Gorman and the Palmer Station LTER measured it.
+"""
+
+import importlib.resources
 import lzma
 import os
 import pathlib
@@ -97,6 +102,30 @@ def data_folder(data_home=None):
     """``data_home``, else the folder named by ``SCOREFIELD_DATA``, else None."""
     folder = data_home or os.environ.get("SCOREFIELD_DATA")
     return pathlib.Path(folder).expanduser() if folder else None
+
+
+def load_penguins():
+    """Penguins of Palmer Station: 344 rows, three species, numbers and text, with gaps.
+
+    K. B. Gorman and the Palmer Station LTER measured them (Gorman, Williams & Fraser, 2014). This is the table of the R
+    package palmerpenguins, which is in the public domain (CC0). Needs pandas.
+
+    Returns
+    -------
+    DataFrame
+        ``species`` (Adelie, Chinstrap, Gentoo), ``island``, ``bill_length_mm``, ``bill_depth_mm``,
+        ``flipper_length_mm``, ``body_mass_g``, ``sex`` and ``year``.
+
+    Examples
+    --------
+    >>> from scorefield import load_penguins
+    >>> penguins = load_penguins()
+    >>> penguins.shape, int(penguins.isna().sum().sum())
+    ((344, 8), 19)
+    """
+    import pandas as pd
+
+    return pd.read_csv(importlib.resources.files("scorefield.data") / "penguins.csv")
 
 
 def fetch_creditcard(data_home=None, *, return_X_y=False):

@@ -40,23 +40,25 @@ class ColumnDescription:
         self.rows = rows
 
     def __repr__(self):
-        lines = [list(TITLES.values()), *self._texts()]
+        lines = self.cells()
         widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
         return "\n".join(
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
         )
 
     def _repr_html_(self):
-        head = "".join(f"<th>{title}</th>" for title in TITLES.values())
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in self._texts()
-        )
+        titles, *lines = self.cells()
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def _texts(self):
+    def cells(self):
+        """The printed table as lists of text, the titles first."""
+        lines = [list(TITLES.values())]
         for row in self.rows:
             gaps = _percent(row["gaps"]) if row["gaps"] else ""
-            yield [str(row["column"]), row["kind"], gaps, row["values"], row["treatment"]]
+            lines.append([str(row["column"]), row["kind"], gaps, row["values"], row["treatment"]])
+        return lines
 
 
 def describe_columns(table, columns=None):

@@ -29,6 +29,16 @@ def corrected_interval(differences, test_share, *, confidence=0.95):
     return Estimate(mean, mean - reach, mean + reach, n)
 
 
+def corrected_share(values, test_share, *, confidence=0.95):
+    """Mean and interval, inside [0, 1], of a measure in [0, 1] over splits whose training parts overlap.
+
+    The interval is that of arcsin(sqrt(value)), whose variance does not depend on the mean of a share.
+    """
+    found = corrected_interval(np.arcsin(np.sqrt(values)), test_share, confidence=confidence)
+    low, high = np.sin(np.clip([found.low, found.high], 0, math.pi / 2)) ** 2
+    return Estimate(float(np.mean(values)), float(low), float(high), found.n)
+
+
 def mean_ranks(scores, *, lower_is_better=False):
     """Mean rank of each arm (columns) over tables (rows); 1 is best, and ties share a rank."""
     signed = np.asarray(scores, dtype=float) * (1 if lower_is_better else -1)

@@ -11,13 +11,24 @@ from scorefield.studies.engine.runs import read_rows
 MARKS = {HOLDS: ("good", "✓"), WITHIN_NOISE: ("noise", "≈"), FAILS: ("bad", "✗")}
 
 
+QUICK = (
+    "A quick run is too short for verdicts, so none are given: it has few seeds and trains briefly. It shows that "
+    "everything runs, and what a full run reports."
+)
+
+
 class Study(NamedTuple):
-    """A group of experiments: title, introduction and command of its report."""
+    """A group of experiments: title, introduction and command of its report, and the rule of its verdicts."""
 
     title: str
     introduction: str
     command: str
     lead: str = ""  # precedes the description of each experiment
+    rule: str = ""
+
+    def opening(self, quick):
+        """The introduction, with the rule of the verdicts if there are any."""
+        return self.introduction if quick else f"{self.introduction} {self.rule}"
 
 
 def collect(experiments, folder, *, seeds, quick):
@@ -38,15 +49,21 @@ def _verdict(verdict):
     return tag("span", f"{mark} {verdict}", class_=f"verdict {style}")
 
 
-def _section(lead, experiment, headers, section):
+def _claims(claims, quick, shown=str):
+    """Column names and rows of a table of claims; a quick run has no verdicts."""
+    if quick:
+        return ["claim", "numbers of this run"], [[claim.text, claim.evidence] for claim in claims]
+    return ["claim", "verdict", "evidence"], [[claim.text, shown(claim.verdict), claim.evidence] for claim in claims]
+
+
+def _section(lead, quick, experiment, headers, section):
     seconds = sum(header["seconds"] for header in headers)
     parts = [
         tag("h2", experiment.title, id=experiment.name),
         tag("p", tag("b", lead), experiment.paper),
     ]
     if section.claims:
-        claims = [[claim.text, _verdict(claim.verdict), claim.evidence] for claim in section.claims]
-        parts.append(table("Claims", ["claim", "verdict", "evidence"], claims))
+        parts.append(table("Claims", *_claims(section.claims, quick, _verdict)))
     parts += [table(t.caption, t.columns, t.rows) for t in section.tables]
     parts += [picture(figure.draw(), figure.caption) for figure in section.figures]
     versions = sorted({str(header["versions"]) for header in headers})
@@ -59,31 +76,36 @@ def _section(lead, experiment, headers, section):
 
 
 def write_report(study, experiments, folder, *, seeds=None, quick=False):
-    """Write index.html and summary.md from the rows in a folder; return the page's path and counts of verdicts."""
+    """Write index.html and summary.md from the rows in a folder; return the page's path and its line on verdicts."""
     found = collect(experiments, folder, seeds=seeds, quick=quick)
     sections = [(experiment, headers, experiment.show(rows)) for experiment, headers, rows in found]
     counts = Counter(claim.verdict for _, _, section in sections for claim in section.claims)
-    overview = [
-        [
-            tag("a", experiment.title, href=f"#{experiment.name}"),
-            len(headers),
-            *(sum(claim.verdict == verdict for claim in section.claims) for verdict in MARKS),
-        ]
-        for experiment, headers, section in sections
-    ]
-    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS)
-    mode = "A quick run: few seeds, so little is certain. " if quick else ""
+    total = QUICK if quick else "Claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS) + "."
     body = [
         tag("h1", study.title),
-        tag("p", mode + study.introduction),
-        tag("p", tag("b", f"Claims: {total}.")),
-        table("Experiments", ["experiment", "seeds", *MARKS], overview),
-        *(_section(study.lead, *parts) for parts in sections),
+        tag("p", tag("b", total)),
+        tag("p", study.opening(quick)),
+        _overview(sections, quick),
+        *(_section(study.lead, quick, *parts) for parts in sections),
     ]
     path = folder / "index.html"
     write_whole(path, page(study.title, [Raw(part) for part in body]))
     write_whole(folder / "summary.md", summary(study, sections, total, quick))
-    return path, counts
+    return path, total
+
+
+def _overview(sections, quick):
+    """Table of the experiments, with the counts of their verdicts."""
+    marks = [] if quick else list(MARKS)
+    lines = [
+        [
+            tag("a", experiment.title, href=f"#{experiment.name}"),
+            len(headers),
+            *(sum(claim.verdict == verdict for claim in section.claims) for verdict in marks),
+        ]
+        for experiment, headers, section in sections
+    ]
+    return table("Experiments", ["experiment", "seeds", *marks], lines)
 
 
 def _markdown_table(columns, rows):
@@ -100,16 +122,13 @@ def summary(study, sections, total, quick):
         "",
         f"`{command}` wrote this file from its rows.",
         "",
-        study.introduction,
-        "",
-        f"Claims: {total}.",
+        *([total, "", study.opening(quick)] if quick else [study.opening(quick), "", total]),
         "",
     ]
     for experiment, headers, section in sections:
         lines += [f"## {experiment.name}: {experiment.title}", "", f"{experiment.paper} Seeds: {len(headers)}.", ""]
         if section.claims:
-            claims = [[claim.text, claim.verdict, claim.evidence] for claim in section.claims]
-            lines += [*_markdown_table(["claim", "verdict", "evidence"], claims), ""]
+            lines += [*_markdown_table(*_claims(section.claims, quick)), ""]
         for part in section.tables:
             lines += [part.caption, "", *_markdown_table(part.columns, part.rows), ""]
     return "\n".join(lines)

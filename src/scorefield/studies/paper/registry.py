@@ -32,9 +32,9 @@ EXPERIMENTS = {
 }
 STUDY = Study(
     "Classification via score-based generative modelling, reproduced",
-    "Every experiment of Huang (2022), run again by scorefield. Means come with 95 % intervals over seeds. A claim "
-    "holds where its whole interval agrees with it, holds within noise where only the mean does (a single seed can say "
-    "no more of a difference), and does not hold otherwise. Claims marked as ours are not the paper's.",
+    "Every experiment of Huang (2022), run again by scorefield. Means come with 95 % intervals over seeds.",
     "scorefield reproduce",
     "In the paper: ",
+    "A claim holds where its whole interval agrees with it, holds within noise where only the mean does (a single seed "
+    "can say no more of a difference), and does not hold otherwise. Claims marked as ours are not the paper's.",
 )
