@@ -187,18 +187,20 @@ def write_advice_page(path, advice, *, replace=True):
     advice.write_page(path, replace=replace)
 
 
-def write_quality_page(path, found, real, synthetic, *, replace=True):
+def write_quality_page(path, found, real, synthetic, *, columns=None, replace=True):
     """Write the comparison of two tables as a page with pictures."""
     import matplotlib
 
     from scorefield.display.html import Raw, page, picture, table, tag
     from scorefield.display.planes import plain_label
+    from scorefield.evaluation.quality import compared_columns
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     import pandas as pd
 
     tables = {"real": real, "generated": synthetic}
+    cells = {column.name: column for column in compared_columns(real, synthetic, columns)[0]}
     worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
     for ax in axes.flat[len(worst) :]:
@@ -213,17 +215,21 @@ def write_quality_page(path, found, real, synthetic, *, replace=True):
                 ax=ax, color=list(COLOURS.values()), legend=False
             )
         else:
-            parts = {label: t[name].astype(float) for label, t in tables.items()}
-            edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
-            for label, part in parts.items():
+            parts = [part[~np.isnan(part)] for part in (cells[name].real, cells[name].generated)]
+            edges = np.histogram_bin_edges(np.concatenate(parts), 40)
+            for label, part in zip(COLOURS, parts, strict=True):
                 ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
         ax.set(title=plain_label(f"{name}: distance {column['distance']:.2f}"), xlabel=plain_label(name))
     axes.flat[0].legend(list(COLOURS))
-    columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
+    rows = [[c["column"], c["kind"], f"{c['distance']:.3f}", f"{c['gaps']:+.3f}"] for c in found.columns]
     body = [
         tag("h1", "Is the generated table credible?"),
         tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
         picture(figure, "The columns that differ most."),
-        table("Distance of each column's distribution", ["column", "kind", "distance"], columns),
+        table(
+            "Distance of each column's distribution, and of its share of gaps from the real one",
+            ["column", "kind", "distance", "gaps"],
+            rows,
+        ),
     ]
     write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]), replace=replace)
