@@ -328,7 +328,9 @@ def advise(
     from scorefield.cli import commands
 
     with working(f"comparing remedies, about {minutes:g} minutes", quiet):
-        advice = commands.advise(table.frame, target, learner=learner, minutes=minutes, seed=seed)
+        advice = commands.advise(
+            table.frame, target, learner=learner, minutes=minutes, columns=reading.columns, seed=seed
+        )  # fmt: skip
     say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
         commands.write_advice_page(html, advice, replace=force)

@@ -15,7 +15,6 @@ from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
-MAX_CATEGORIES = 100  # distinct texts that a column of categories may have
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
@@ -152,31 +151,16 @@ def describe(stored):
     }
 
 
-def advise(table, target, *, learner, minutes, seed):
-    """Advice on a table; categories become columns of zeros and ones."""
-    import pandas as pd
-
+def advise(table, target, *, learner, minutes, columns=None, seed=0):
+    """Advice on a table."""
     from scorefield.evaluation.advice import advise as advise_on
     from scorefield.evaluation.remedies import learners
 
     known = learners(seed)
     if learner not in known:
         raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
-    X = table.drop(columns=target)
-    _check_no_gaps(X)
-    _check_levels(X)
-    columns = pd.get_dummies(X, dtype=float)
-    return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
-                     minutes=minutes, random_state=seed)  # fmt: skip
-
-
-def _check_levels(X):
-    for name in X.columns:
-        if X[name].dtype.kind not in "iufb" and X[name].nunique() > MAX_CATEGORIES:
-            raise ValueError(
-                f"Expected numbers or at most {MAX_CATEGORIES} categories in column {name!r}, got {X[name].nunique()} "
-                f"different values such as {X[name].iloc[0]!r}; --drop it."
-            )
+    X, y = table.drop(columns=target), table[target].to_numpy()
+    return advise_on(X, y, known[learner], minutes=minutes, columns=_without(columns, target), random_state=seed)
 
 
 def write_advice_page(path, advice, *, replace=True):
