@@ -166,6 +166,11 @@ class Rows:
         print(f"{len(self.rows)} rows in {path}")
 
 
+def with_jobs(parser):
+    """The option --jobs, for benchmarks that measure quality and not time."""
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+
+
 def parse(documentation, repeats=5, extend=None, out="results/speed"):
     """Options that these benchmarks have in common."""
     parser = argparse.ArgumentParser(description=documentation.splitlines()[0])

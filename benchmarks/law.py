@@ -78,7 +78,7 @@ def kernel_density(X, y, seed):
 def methods(quick):
     return {
         "ours": our_sampler(quick),
-        "ours, selectivity=1": our_sampler(quick, selectivity=1.0),
+        "ours, selectivity=2": our_sampler(quick, selectivity=2.0),
         "SMOTE": by_sampler(lambda seed, n: SMOTE(sampling_strategy={1: n}, random_state=seed)),
         "ROSE": by_sampler(
             lambda seed, n: RandomOverSampler(sampling_strategy={1: n}, shrinkage=1.0, random_state=seed)

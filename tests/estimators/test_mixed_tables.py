@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from scorefield import ScoreClassifier, ScoreDensity, ScoreImputer, ScoreOverSampler
+from scorefield.estimators.row_model import tied_categories
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
 DATA = pathlib.Path(os.environ.get("SCOREFIELD_DATA", "")) / "mixed"
@@ -244,3 +245,29 @@ def test_real_tables(name):
             assert known.between(table[column].min(), table[column].max()).all()
         else:
             assert set(known) <= set(table[column])
+
+
+def test_columns_that_tell_the_same_never_contradict_each_other():
+    rng = np.random.default_rng(0)
+    school = rng.choice(["none", "school", "college"], 300)
+    years = pd.Series(school).map({"none": 0, "school": 10, "college": 15})
+    frame = pd.DataFrame({"years": years, "x": rng.normal(size=300), "school": school})
+    label = np.where(rng.random(300) < 0.2, "rare", "common")
+    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    new = sampler.fit_resample(frame, label)[0][sampler.is_synthetic_]
+    assert set(zip(new["school"], new["years"], strict=True)) <= set(zip(frame["school"], frame["years"], strict=True))
+    hidden = frame.assign(years=frame["years"].where(rng.random(300) < 0.7))
+    filled = ScoreImputer(**LIGHT).fit(frame).transform(hidden)
+    pd.testing.assert_series_equal(filled["years"], frame["years"], check_dtype=False)
+
+
+def test_independent_categories_are_not_tied():
+    rng = np.random.default_rng(0)
+    for n, levels in ((200, 3), (200, 100), (30, 2)):
+        codes = np.column_stack([rng.integers(0, levels, n), rng.integers(0, 2, n)]).astype(np.int32)
+        assert tied_categories(codes, [0, 1]) == []
+    codes = np.column_stack([np.arange(60) % 3, np.arange(60) % 3 == 0]).astype(np.int32)
+    ((source, derived, image),) = tied_categories(codes, [0, 1])
+    assert (source, derived, image.tolist()) == (0, 1, [1, 0, 0])
+    codes[0, 1] = 0  # one contradiction
+    assert tied_categories(codes, [0, 1]) == []

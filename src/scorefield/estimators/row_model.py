@@ -25,6 +25,7 @@ from scorefield.training.losses import LabelledRow
 MAX_REGRESSED = 128  # numbers per row up to which gaps are filled by regression: each costs a solve of that size
 REGRESSIONS = 3  # rounds of regression and covariance, enough for the correlations that the network starts from
 SOLVED_AT_ONCE = 1 << 22  # elements of the matrices of one block of rows
+TIE_EVIDENCE = 20.0  # nats: independent categories would be tied in every row once in exp(20) tables
 HIDDEN_COPIES = 3  # per row, with random cells hidden
 MANY_ROWS = 20_000  # beyond them one copy is enough
 HIDDEN_SHARE = 0.5  # most of a row's columns that a copy hides
@@ -38,10 +39,14 @@ STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
 class RowSpace:
     """How a table becomes flat rows: kinds of columns, normal scores, and correlations that gaps are filled by."""
 
-    def __init__(self, encoder, scores, precision):
-        self.encoder, self.scores, self.precision = encoder, scores, precision
-        variables = tuple((v.number, v.category) for v in encoder.variables)
-        sizes = tuple(v.n_levels for v in encoder.variables if v.category >= 0)
+    def __init__(self, encoder, scores, precision, ties=()):
+        self.encoder, self.scores, self.precision, self.ties = encoder, scores, precision, list(ties)
+        tied = {derived for _, derived, _ in self.ties}
+        self.kept = [k for k in range(len(encoder.level_values)) if k not in tied]
+        place = {-1: -1, **{k: i for i, k in enumerate(self.kept)}}
+        modelled = [v for v in encoder.variables if v.category not in tied]
+        variables = tuple((v.number, place[v.category]) for v in modelled)
+        sizes = tuple(v.n_levels for v in modelled if v.category >= 0)
         self.layout = RowLayout(len(scores.knots), sizes, variables)
 
     @classmethod
@@ -50,26 +55,34 @@ class RowSpace:
         encoder = TableEncoder(columns).fit(table)
         if not encoder.variables:
             raise ValueError("Expected at least one column that varies and is not an identifier, got none.")
-        numbers, _ = encoder.encode(table)
+        numbers, codes = encoder.encode(table)
         scores = NormalScores.fit(numbers)
         z = scores.transform(numbers)
         precision = np.eye(z.shape[1])
         if 1 < z.shape[1] <= MAX_REGRESSED:
             for _ in range(REGRESSIONS):
-                covariance = shrunk_covariance(regressed(z, precision))
-                precision = np.linalg.inv(covariance + 1e-6 * np.eye(len(covariance)))
-        return cls(encoder, scores, precision)
+                precision = _shrunk_precision(regressed(z, precision))
+        plain = [v.category for v in encoder.variables if v.category >= 0 and v.number < 0]
+        return cls(encoder, scores, precision, tied_categories(codes, plain))
 
     def rows(self, table):
         """Flat rows (n, 2 p + q) in single precision."""
-        return self._flat(*self.encoder.encode(table))
-
-    def _flat(self, numbers, codes):
-        return flat_rows(self.scores.transform(numbers), codes, self.precision)
+        numbers, codes = self.encoder.encode(table)
+        for source, derived, image in self.ties:
+            # A gap of the source whose level the tied column tells.
+            levels, counts = np.unique(image[image >= 0], return_counts=True)
+            for level in levels[counts == 1]:
+                codes[(codes[:, source] < 0) & (codes[:, derived] == level), source] = np.flatnonzero(image == level)[0]
+        return flat_rows(self.scores.transform(numbers), codes[:, self.kept], self.precision)
 
     def encoded(self, rows):
         """Numbers and codes of flat rows; inverse of `rows` but for the encoder."""
-        x, known, codes = split_rows(rows, self.layout)
+        x, known, kept = split_rows(rows, self.layout)
+        codes = np.full((len(rows), len(self.encoder.level_values)), -1, np.int32)
+        codes[:, self.kept] = kept
+        for source, derived, image in reversed(self.ties):
+            own = codes[:, source]
+            codes[:, derived] = np.where(own >= 0, image[np.maximum(own, 0)], -1)
         return Encoded(self.scores.inverse_transform(np.where(known, x, np.nan)), codes)
 
     def table(self, rows, like=None, rng=None):
@@ -105,12 +118,39 @@ class RowSpace:
 
     def to_plain(self):
         """A dictionary of plain values and arrays."""
-        return {"encoder": self.encoder.to_plain(), "knots": self.scores.knots, "precision": self.precision}
+        parts = {"encoder": self.encoder.to_plain(), "knots": self.scores.knots, "precision": self.precision}
+        return {**parts, "ties": self.ties}
 
     @classmethod
     def from_plain(cls, plain):
         """Inverse of `to_plain`."""
-        return cls(TableEncoder.from_plain(plain["encoder"]), NormalScores(plain["knots"]), plain["precision"])
+        encoder, scores = TableEncoder.from_plain(plain["encoder"]), NormalScores(plain["knots"])
+        return cls(encoder, scores, plain["precision"], plain["ties"])
+
+
+def tied_categories(codes, places):
+    """Categories that another one determines in every row, as (source, derived, level of each source level).
+
+    A code of an education that stands beside its name, for example: drawn apart they would contradict each other. A tie
+    needs more rows than chance could explain, and a value wherever its source has one.
+    """
+    ties, derived = [], set()
+    for b in reversed(places):  # the later column of a pair is the derived one
+        shares = np.bincount(codes[codes[:, b] >= 0, b]) / max(1, np.sum(codes[:, b] >= 0))
+        for a in places:
+            known = codes[:, a] >= 0
+            if a == b or a in derived or (codes[known, b] < 0).any():
+                continue
+            image = np.full(codes[:, a].max() + 1, -1, np.int32)
+            image[codes[known, a]] = codes[known, b]
+            repeats = known.sum() - np.sum(image >= 0)
+            if (image[codes[known, a]] == codes[known, b]).all() and -repeats * np.log(
+                np.sum(shares**2)
+            ) > TIE_EVIDENCE:
+                ties.append((a, b, image))
+                derived.add(b)
+                break
+    return ties
 
 
 def split_rows(rows, layout):
@@ -155,6 +195,15 @@ def _typical_rows(draws, layout):
             known[:, number] = typical[:, category] == 0
     median = np.nanmedian(np.where(known, numbers, 0.0), axis=0)
     return np.hstack([np.where(known, median, 0.0), known, typical]).astype(np.float32)
+
+
+def _shrunk_precision(rows):
+    """Inverse of the shrunk covariance of numbers; constant ones are independent of the others."""
+    covariance = np.eye(rows.shape[1])
+    varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    if len(varying) > 1:
+        covariance[np.ix_(varying, varying)] = shrunk_covariance(rows[:, varying]) + 1e-6 * np.eye(len(varying))
+    return np.linalg.inv(covariance)
 
 
 class RowModel:

@@ -14,7 +14,7 @@ from scorefield.evaluation.metrics import best_threshold, decision_scores, measu
 from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
-from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
+from scorefield.studies.benchmark.arms import OURS_TUNED, SELECTIVITY, installed_peers, over_samplers
 from scorefield.studies.benchmark.summaries import show_oversampling
 from scorefield.studies.engine.experiment import Experiment, compact
 
@@ -137,7 +137,9 @@ def _tuned_arm(split, models, seed):
 
     rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
     for chain, values in CHAINS.items():
-        sampler = ScoreOverSampler(sampler=None if values is None else Langevin(*values), random_state=seed)
+        sampler = ScoreOverSampler(
+            sampler=None if values is None else Langevin(*values), random_state=seed, selectivity=SELECTIVITY
+        )
         with measured() as sampling:
             even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
         spent += sampling.seconds
