@@ -11,7 +11,9 @@ LIBRARIES = {
         {
             "class": [
                 "sklearn.calibration.CalibratedClassifierCV",
+                "sklearn.compose.ColumnTransformer",
                 "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
+                "sklearn.impute.IterativeImputer",
                 "sklearn.inspection.DecisionBoundaryDisplay",
                 "sklearn.mixture.GaussianMixture",
                 "sklearn.model_selection.TunedThresholdClassifierCV",

@@ -10,6 +10,7 @@ _PUBLIC = {
     "ScoreClassifier": "estimators.classifier",
     "ScoreOverSampler": "estimators.oversampling",
     "ScoreImputer": "estimators.imputation",
+    "MixedEncoder": "estimators.mixed_encoder",
     "PriorCorrectedClassifier": "estimators.prior_correction",
     "ScoreFeatures": "estimators.features",
     "LabellingClassifier": "estimators.labelling",

@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from scorefield import (
     LabellingClassifier,
+    MixedEncoder,
     PriorCorrectedClassifier,
     ScoreClassifier,
     ScoreDensity,
@@ -30,6 +31,8 @@ DEFAULT = [
     PriorCorrectedClassifier(LogisticRegression()),
     ScoreFeatures(light("gaussian")),
     ScoreImputer(**{**LIGHT, "max_steps": 50}),
+    MixedEncoder(),
+    MixedEncoder("one-hot"),
     ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
     LabellingClassifier(density=light("gaussian"), random_state=0),
     LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),

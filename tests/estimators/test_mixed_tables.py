@@ -8,10 +8,21 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.utils import get_tags
 
-from scorefield import ScoreClassifier, ScoreDensity, ScoreImputer, ScoreOverSampler
+from scorefield import (
+    MixedEncoder,
+    PriorCorrectedClassifier,
+    ScoreClassifier,
+    ScoreDensity,
+    ScoreFeatures,
+    ScoreImputer,
+    ScoreOverSampler,
+)
 from scorefield.estimators.row_model import tied_categories
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
@@ -210,6 +221,44 @@ def test_categories_are_imputed_by_what_they_go_with():
     filled = ScoreImputer(random_state=0, hidden=(32, 32), max_steps=400).fit_transform(hidden)
     assert (filled["upper"] == frame["upper"])[gone].mean() > 0.9  # a third by chance
     assert (filled["upper"] == frame["upper"])[~gone].all()
+
+
+def test_features_are_the_field_of_the_numbers():
+    frame, label = people(200)
+    density = ScoreDensity(**{**LIGHT, "max_steps": 50})
+    features = ScoreFeatures(density).fit(frame)
+    numbers = ["age", "gain", "since"]
+    assert features.get_feature_names_out().tolist() == [f"score_{name}" for name in numbers]
+    found = features.transform(frame)
+    np.testing.assert_array_equal(found, density.fit(frame).grad_log_density(frame))
+    assert (found[frame["gain"].isna().to_numpy(), 1] == 0).all()
+    both = ScoreFeatures(density, per_class=True, passthrough=True).fit(frame, label)
+    names = both.get_feature_names_out().tolist()
+    assert names[6:] == [f"score_{label}_{name}" for label in ("no", "yes") for name in numbers]
+    table = pd.DataFrame(both.transform(frame), columns=names)
+    np.testing.assert_array_equal(table["age"], frame["age"])
+    assert not np.allclose(table["score_no_age"], table["score_yes_age"])
+    assert get_tags(both).input_tags.string
+    assert not get_tags(ScoreFeatures(ScoreDensity("gaussian"))).input_tags.string
+    with pytest.raises(ValueError, match="'auto' or 'energy'"):
+        ScoreFeatures(ScoreDensity("gaussian")).fit(frame)
+
+
+def test_corrected_probabilities_after_over_sampling_a_mixed_table():
+    frame, label = people(400)
+    kept = (label == "no") | (np.arange(400) % 4 == 0)
+    frame, label = frame[kept], label[kept]
+    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), selectivity=1, random_state=0)
+    pipeline = make_pipeline(sampler, MixedEncoder("one-hot"), LogisticRegression())
+    model = PriorCorrectedClassifier(pipeline).fit(frame, label)
+    assert model.priors_after_ == pytest.approx([0.5, 0.5])
+    share = (label == "yes").mean()
+    assert model.predict_proba(frame)[:, 1].mean() == pytest.approx(share, abs=0.05)
+    raised = model.estimator_.predict_proba(frame)[:, 1].mean()
+    assert raised > share + 0.1  # the control: without the correction
+    assert get_tags(model).input_tags.allow_nan
+    blind = PriorCorrectedClassifier(make_pipeline(sampler, LogisticRegression()))  # takes numbers alone
+    assert not get_tags(blind).input_tags.allow_nan
 
 
 def test_wrong_tables_are_refused_at_once():

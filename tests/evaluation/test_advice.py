@@ -6,7 +6,9 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
+from imblearn.over_sampling import SMOTE, SMOTEN, SMOTENC
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -14,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from scorefield import advise
+from scorefield import ScoreClassifier, advise
 from scorefield.evaluation import advice
 from scorefield.evaluation.advice import _splits, _thinned, _verdict
+from scorefield.evaluation.preparation import prepare
 from scorefield.evaluation.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
 from scorefield.evaluation.statistics import f1_gain
@@ -322,5 +325,107 @@ def test_bad_tables():
         advise(X, np.repeat([0, 1, 2], 10))
     with pytest.raises(ValueError, match="at least 5 distinct rows"):
         advise(X, np.repeat([0, 1], [27, 3]))
-    with pytest.raises(ValueError, match="NaN"):
-        advise(np.where(X > 1, np.nan, X), np.repeat([0, 1], [20, 10]))
+    with pytest.raises(ValueError, match="inf"):
+        advise(np.where(X > 1, np.inf, X), np.repeat([0, 1], [20, 10]))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        advise(np.where(X > 1, np.nan, X), np.repeat([0, 1], [20, 9]))
+
+
+def orders(n=150, seed=0):
+    """An identifier, numbers with gaps, categories with gaps, dates; rare rows are cheap and blue."""
+    rng = np.random.default_rng(seed)
+    rare = np.arange(n) < n // 5
+    frame = pd.DataFrame(
+        {
+            "id": [f"o{i:05d}" for i in range(n)],
+            "price": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n) + 4 * ~rare),
+            "colour": pd.Series(np.where(rare, "blue", rng.choice(["red", "blue"], n))).where(rng.random(n) > 0.1),
+            "shop": rng.choice(["a", "b", "c"], n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), unit="D"),
+        }
+    )
+    return frame, np.where(rare, "yes", "no")
+
+
+FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression(C=0.5)
+
+
+@pytest.mark.parametrize(
+    ("winner", "estimator"),
+    [
+        *itertools.product([name for name in CODE if name != OURS_TUNED], [FOREST, LOGISTIC]),
+        pytest.param(OURS_TUNED, FOREST, marks=pytest.mark.slow),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_code_runs_on_a_mixed_table_as_printed(winner, estimator, monkeypatch):
+    monkeypatch.setattr("scorefield.estimators.row_model.GENERATOR_STEPS", 10)
+    X, y = orders()
+    preparation = prepare(estimator, X, None, fixed=False)
+    code = code_for(winner, estimator, (y == "yes").astype(int), np.array(["no", "yes"]), 20, preparation)
+    names = {}
+    exec(code, names)
+    proba = names["model"].fit(X, y).predict_proba(X)
+    assert proba.shape == (150, 2)
+    assert proba[:30, 1].mean() > proba[30:, 1].mean() + 0.3
+    assert code.count("import make_pipeline") == 1
+
+
+def test_the_printed_model_is_the_one_that_was_compared():
+    X, y = orders()
+    rare = (y == "yes").astype(int)
+    for estimator in (FOREST, LOGISTIC, boosting(0)):
+        made = advice._remedies(estimator, rare, 3, 20, None, [], prepare(estimator, X, None, fixed=False))
+        for name in (NOTHING, WEIGHTS, NOISE, "SMOTE", OURS):
+            names = {"y": y}
+            code = code_for(name, estimator, rare, ["no", "yes"], 20, prepare(estimator, X, None, fixed=False))
+            exec(code, names)
+            assert repr(names["model"]) == repr(made[name])
+
+
+def test_advice_on_a_mixed_table(monkeypatch):
+    keep, all_remedies = (NOTHING, "SMOTE", NOISE), advice._remedies
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    X, y = orders(400)
+    found = advise(X, y, LOGISTIC, minutes=0)
+    rows = {row["remedy"]: row for row in found.table}
+    assert all(rows[name]["average_precision"] > 0.85 for name in keep)  # .2 by chance
+    blind = advise(X[["day", "shop"]], y, LOGISTIC, minutes=0)  # the control: columns that say nothing
+    assert max(row["average_precision"] for row in blind.table) < 0.4
+    names = {}
+    exec(found.code, names)
+    assert names["model"].fit(X, y).score(X, y) > 0.85
+    twice = pd.concat([X.head(80), X.head(80).assign(id="again")])  # equal but for the identifier
+    with pytest.raises(ValueError, match="at least 5 distinct rows of each class, got 3"):
+        advise(twice, np.where(twice.index.to_numpy() < 3, "yes", "no"), LOGISTIC, minutes=0)
+
+
+@pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])
+def test_advice_takes_other_containers(container, monkeypatch):
+    all_remedies = advice._remedies
+
+    def quick(*given):
+        models = all_remedies(*given)
+        models[THRESHOLD].set_params(thresholds=5)
+        return {name: models[name] for name in (NOTHING, THRESHOLD, "SMOTE")}
+
+    monkeypatch.setattr(advice, "_remedies", quick)
+    X, y = orders(100)
+    expected = advise(X, y, LOGISTIC, minutes=0)
+    pl = pytest.importorskip("polars")
+    table = X.to_numpy(object) if container == "numpy" else pl.from_pandas(X)
+    found = advise(table.to_arrow() if container == "pyarrow" else table, y, LOGISTIC, minutes=0)
+    assert found.verdict == expected.verdict
+
+
+def test_preparation_follows_the_learner_and_the_columns():
+    X, _ = orders()
+    assert [step.form for step in prepare(FOREST, X, None, fixed=True).learner] == ["codes"]
+    assert [step.form for step in prepare(LOGISTIC, X, None, fixed=True).learner] == ["one-hot"]
+    assert prepare(ScoreClassifier(), X, None, fixed=True).learner == ()  # it takes the table itself
+    assert prepare(FOREST, X, None, fixed=True).interpolation is SMOTENC
+    assert prepare(FOREST, X[["price"]], None, fixed=True).interpolation is SMOTE
+    assert prepare(FOREST, X[["shop", "colour"]], None, fixed=True).interpolation is SMOTEN
+    assert "ScoreOverSampler(columns={'shop': 'identifier'})" in code_for(
+        OURS, FOREST, np.array([0, 1]), [0, 1], 10, prepare(FOREST, X, {"shop": "identifier"}, fixed=False)
+    )

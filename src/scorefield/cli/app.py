@@ -282,13 +282,15 @@ def quality(
     from scorefield.evaluation.quality import compare_tables
 
     with working("comparing", quiet):
-        found = compare_tables(*pair, random_state=seed)
+        columns = reading.columns or None
+        found = compare_tables(*pair, columns=columns, random_state=seed)
         if html is not None:
-            commands.write_quality_page(html, found, *pair, replace=force)
+            commands.write_quality_page(html, found, *pair, columns=columns, replace=force)
     if not quiet:
-        table = Table("column", "kind", "distance", box=None)
+        table = Table("column", "kind", "distance", "gaps", box=None)
         for column in found.columns:
-            table.add_row(escape(str(column["column"])), column["kind"], f"{column['distance']:.3f}")
+            gaps = f"{column['gaps']:+.3f}" if column["gaps"] else ""
+            table.add_row(escape(str(column["column"])), column["kind"], f"{column['distance']:.3f}", gaps)
         Console().print(table)
         for sentence in found.sentences:
             typer.echo(sentence)
@@ -326,7 +328,9 @@ def advise(
     from scorefield.cli import commands
 
     with working(f"comparing remedies, about {minutes:g} minutes", quiet):
-        advice = commands.advise(table.frame, target, learner=learner, minutes=minutes, seed=seed)
+        advice = commands.advise(
+            table.frame, target, learner=learner, minutes=minutes, columns=reading.columns, seed=seed
+        )  # fmt: skip
     say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
         commands.write_advice_page(html, advice, replace=force)

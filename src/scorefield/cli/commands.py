@@ -15,7 +15,6 @@ from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
-MAX_CATEGORIES = 100  # distinct texts that a column of categories may have
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
 COLOURS = {"real": "black", "generated": "#D55E00"}
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
@@ -152,31 +151,16 @@ def describe(stored):
     }
 
 
-def advise(table, target, *, learner, minutes, seed):
-    """Advice on a table; categories become columns of zeros and ones."""
-    import pandas as pd
-
+def advise(table, target, *, learner, minutes, columns=None, seed=0):
+    """Advice on a table."""
     from scorefield.evaluation.advice import advise as advise_on
     from scorefield.evaluation.remedies import learners
 
     known = learners(seed)
     if learner not in known:
         raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
-    X = table.drop(columns=target)
-    _check_no_gaps(X)
-    _check_levels(X)
-    columns = pd.get_dummies(X, dtype=float)
-    return advise_on(columns.to_numpy(float), table[target].to_numpy(), known[learner],
-                     minutes=minutes, random_state=seed)  # fmt: skip
-
-
-def _check_levels(X):
-    for name in X.columns:
-        if X[name].dtype.kind not in "iufb" and X[name].nunique() > MAX_CATEGORIES:
-            raise ValueError(
-                f"Expected numbers or at most {MAX_CATEGORIES} categories in column {name!r}, got {X[name].nunique()} "
-                f"different values such as {X[name].iloc[0]!r}; --drop it."
-            )
+    X, y = table.drop(columns=target), table[target].to_numpy()
+    return advise_on(X, y, known[learner], minutes=minutes, columns=_without(columns, target), random_state=seed)
 
 
 def write_advice_page(path, advice, *, replace=True):
@@ -187,18 +171,20 @@ def write_advice_page(path, advice, *, replace=True):
     advice.write_page(path, replace=replace)
 
 
-def write_quality_page(path, found, real, synthetic, *, replace=True):
+def write_quality_page(path, found, real, synthetic, *, columns=None, replace=True):
     """Write the comparison of two tables as a page with pictures."""
     import matplotlib
 
     from scorefield.display.html import Raw, page, picture, table, tag
     from scorefield.display.planes import plain_label
+    from scorefield.evaluation.quality import compared_columns
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     import pandas as pd
 
     tables = {"real": real, "generated": synthetic}
+    cells = {column.name: column for column in compared_columns(real, synthetic, columns)[0]}
     worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
     for ax in axes.flat[len(worst) :]:
@@ -213,17 +199,21 @@ def write_quality_page(path, found, real, synthetic, *, replace=True):
                 ax=ax, color=list(COLOURS.values()), legend=False
             )
         else:
-            parts = {label: t[name].astype(float) for label, t in tables.items()}
-            edges = np.histogram_bin_edges(np.concatenate(list(parts.values())), 40)
-            for label, part in parts.items():
+            parts = [part[~np.isnan(part)] for part in (cells[name].real, cells[name].generated)]
+            edges = np.histogram_bin_edges(np.concatenate(parts), 40)
+            for label, part in zip(COLOURS, parts, strict=True):
                 ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
         ax.set(title=plain_label(f"{name}: distance {column['distance']:.2f}"), xlabel=plain_label(name))
     axes.flat[0].legend(list(COLOURS))
-    columns = [[c["column"], c["kind"], f"{c['distance']:.3f}"] for c in found.columns]
+    rows = [[c["column"], c["kind"], f"{c['distance']:.3f}", f"{c['gaps']:+.3f}"] for c in found.columns]
     body = [
         tag("h1", "Is the generated table credible?"),
         tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
         picture(figure, "The columns that differ most."),
-        table("Distance of each column's distribution", ["column", "kind", "distance"], columns),
+        table(
+            "Distance of each column's distribution, and of its share of gaps from the real one",
+            ["column", "kind", "distance", "gaps"],
+            rows,
+        ),
     ]
     write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]), replace=replace)

@@ -72,6 +72,16 @@ class Column:
         """Number of codes; that of a column with spikes counts the numbers beside them."""
         return 1 + len(self.spikes) if self.spikes else len(self.levels) + bool(self.pool)
 
+    @property
+    def spike_numbers(self):
+        """The spikes as encoded numbers."""
+        return _shifted(plain_array(self.form, self.spikes), self.offset, self.step) * self.scale
+
+
+def is_category(kind, form):
+    """True for columns of levels without an order or a distance; flags that are numbers have both."""
+    return kind == "category" or (kind in ("flag", "constant") and form not in (*NUMERIC, "time", "duration"))
+
 
 def fit_column(name, kind, cells, plain):
     """What encodes and decodes a column of a kind; `plain` numbers keep all their decimals."""

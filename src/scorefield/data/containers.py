@@ -156,6 +156,23 @@ def _write_numpy(dtype, columns):
     return array
 
 
+def take_rows(table, index):
+    """Some rows of a table, as a table of the same container.
+
+    Parameters
+    ----------
+    table : ndarray, DataFrame or Table
+    index : ndarray of int
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    if hasattr(table, "iloc"):
+        return table.iloc[index]
+    return table.take(index) if dependencies.is_pyarrow_table(table) else table[index]
+
+
 def fill_gaps(table, values):
     """A table whose gaps are filled from another of the same columns; known cells and other columns stay as they are.
 

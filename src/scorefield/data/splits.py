@@ -6,7 +6,10 @@ from sklearn.utils import check_random_state
 
 
 def same_rows(X):
-    """A number for each row, the same for equal rows."""
+    """A number for each row, the same for equal rows; gaps (NaN) are equal to each other."""
+    gaps = np.isnan(X) if X.dtype.kind == "f" else np.zeros(X.shape, bool)
+    if gaps.any():
+        X = np.hstack([np.where(gaps, 0, X), gaps])
     return np.unique(X, axis=0, return_inverse=True)[1].ravel()
 
 

@@ -272,16 +272,11 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
 
     def _fit_mixed(self, rows):
         """The energy of mixed rows."""
-        if self.model not in ("auto", "energy"):
-            raise ValueError(
-                "Expected model 'auto' or 'energy' for a table with gaps (NaN) or columns that are not numbers, got "
-                f"{self.model!r}; fill gaps with ScoreImputer, and encode text as numbers."
-            )
+        check_mixed_model(self)
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
         model, fits = fit_generator(
-            key, RowSpace.from_plain(self.space_), rows, np.zeros(len(rows), int), hidden=tuple(self.hidden),
-            noise=None if self.noise == "auto" else self.noise,
-            max_steps=None if self.max_steps == "auto" else self.max_steps, callback=report,
+            key, RowSpace.from_plain(self.space_), rows, np.zeros(len(rows), int), callback=report,
+            **generator_options(self),
         )  # fmt: skip
         report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
         self.row_model_, self.model_name_ = model.to_plain(), "energy"
@@ -602,6 +597,21 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
     def _in_units_of_X(self, samples):
         rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_
         return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
+
+
+def check_mixed_model(density):
+    """Refuse a density whose model does not take mixed tables."""
+    if density.model not in ("auto", "energy"):
+        raise ValueError(
+            "Expected model 'auto' or 'energy' for a table with gaps (NaN) or columns that are not numbers, got "
+            f"{density.model!r}; fill gaps with ScoreImputer, and encode text as numbers."
+        )
+
+
+def generator_options(density):
+    """What a density says of the network of mixed rows."""
+    chosen = {name: getattr(density, name) for name in ("noise", "max_steps")}
+    return {"hidden": tuple(density.hidden), **{name: value for name, value in chosen.items() if value != "auto"}}
 
 
 def fisher_divergence(density, score, X):

@@ -32,7 +32,7 @@ from scorefield.estimators._sklearn import (
     sklearn_validate_data,
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
-from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.density import ScoreDensity, generator_options
 from scorefield.estimators.row_model import LARGEST_STEP, NOISE, RowSpace, fit_generator
 from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
@@ -275,7 +275,9 @@ class ScoreOverSampler(BaseOverSampler):
         if not wanted:
             return None, labels[:0], []
         learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
-        model, _ = fit_generator(key, space, rows[learned], codes[learned], **self._generator_options())
+        model, _ = fit_generator(
+            key, space, rows[learned], codes[learned], **generator_options(self.density or ScoreDensity())
+        )
         chain = self._mixed_chain()
         drawn, parents = [], []
         for k, label in enumerate(classes):
@@ -297,14 +299,6 @@ class ScoreOverSampler(BaseOverSampler):
         table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS))
         counts = [wanted.get(label, 0) for label in classes]
         return table, np.repeat(classes, counts), parents
-
-    def _generator_options(self):
-        """What a given density says of the network of mixed rows."""
-        if self.density is None:
-            return {"hidden": (128, 128)}
-        chosen = {name: getattr(self.density, name) for name in ("noise", "max_steps")}
-        options = {name: value for name, value in chosen.items() if value != "auto"}
-        return {"hidden": tuple(self.density.hidden), **options}
 
     def _mixed_chain(self):
         """Step and length of the chains of mixed rows, from a given Langevin sampler."""

@@ -6,6 +6,7 @@ Over-sampling changes p(y) in the training set; Bayes' rule (Eq:generative_class
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +25,14 @@ class _LabelRecorder(ClassifierMixin, BaseEstimator):
         self.labels_, self.counts_ = np.unique(np.asarray(y), return_counts=True)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
         return self
+
+
+def _takes_mixed_tables(pipeline):
+    """True if the samplers at the beginning of a pipeline and the step after them take text and gaps."""
+    steps = [step for _, step in pipeline.steps]
+    first = next((i for i, step in enumerate(steps) if not hasattr(step, "fit_resample")), len(steps) - 1)
+    found = [get_tags(step).input_tags for step in steps[: first + 1] if hasattr(step, "get_params")]
+    return all(tags.allow_nan and tags.string for tags in found)
 
 
 @stored_by_public_name
@@ -118,4 +127,6 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
             own = inner()
             tags.input_tags = own.input_tags
             tags.classifier_tags = own.classifier_tags or tags.classifier_tags
+        if isinstance(self.estimator, Pipeline) and _takes_mixed_tables(self.estimator):
+            tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags

@@ -222,8 +222,9 @@ class RowModel:
         return energies[:, 0].astype(np.float64) + self.space.log_slopes(rows)
 
     def scores(self, rows):
-        """Fields of all classes in the normal scores of the numbers, (n, classes, p)."""
-        return map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
+        """Fields of all classes in the normal scores of the numbers, (n, classes, p); 0 at gaps."""
+        found = map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
+        return np.where(split_rows(rows, self.space.layout)[1][:, None], found, 0.0)
 
     def generated(self, key, n, label):
         """A table of n rows of a class."""

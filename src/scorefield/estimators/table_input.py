@@ -43,6 +43,12 @@ def _is_label(cell):
     return cell is None or isinstance(cell, str | bool | np.datetime64) or hasattr(cell, "isoformat") or cell != cell
 
 
+def checked_table(estimator, X, reset=True):
+    """A table as it is, an array of numbers after scikit-learn's checks; its columns are noted or compared."""
+    as_is = is_frame(X) or is_mixed(X, estimator.columns)
+    return sklearn_validate_data(estimator, X, reset=reset, **({"skip_check_array": True} if as_is else {}))
+
+
 def numbers_as_table(encoder, numbers, like=None):
     """Numbers (n, d) of all columns as a table of a fitted encoder, or like another one."""
     varying = [i for i, column in enumerate(encoder.columns_) if column.kind != "constant"]

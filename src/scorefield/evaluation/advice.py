@@ -8,18 +8,21 @@ import dataclasses
 import time
 
 import numpy as np
-from imblearn.over_sampling import SMOTE, RandomOverSampler
-from imblearn.pipeline import make_pipeline
+from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
+from scorefield.data.containers import Table, take_rows
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.display.displays import COLOURS
+from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.estimators.table_input import is_mixed
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
+from scorefield.evaluation.preparation import PLAIN, chain, interpolate, prepare
 from scorefield.evaluation.ranks import EQUIVALENT
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
@@ -128,17 +131,20 @@ class Advice:
         write_whole(path, page("Is over-sampling worth it here?", body), replace=replace)
 
 
-def _remedies(estimator, y, inner, n_rare, seed, ratios):
+def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):
     """Remedy to model, for training labels `y`, their inner folds and at least `n_rare` rare rows."""
-    remedies = {NOTHING: clone(estimator)}
+    ready = chain(*preparation.learner, estimator)
+    remedies = {NOTHING: ready}
     heavier = weighted(estimator, y)
     if heavier is not None:
-        remedies[WEIGHTS] = heavier
-    remedies[THRESHOLD] = TunedThreshold(clone(estimator), scoring="f1", cv=inner)
-    remedies[NOISE] = make_pipeline(RandomOverSampler(shrinkage=0.3, random_state=seed), clone(estimator))
-    smote = SMOTE(k_neighbors=smote_neighbors(n_rare), random_state=seed)
-    remedies[INTERPOLATED] = make_pipeline(smote, clone(estimator))
-    remedies[OURS] = make_pipeline(ScoreOverSampler(random_state=seed), clone(estimator))
+        remedies[WEIGHTS] = chain(*preparation.learner, heavier)
+    remedies[THRESHOLD] = TunedThreshold(clone(ready), scoring="f1", cv=inner)
+    noise = RandomOverSampler(shrinkage=0.3, random_state=seed)
+    remedies[NOISE] = chain(*preparation.noise, noise, estimator)
+    smote = interpolate(preparation, smote_neighbors(n_rare), seed)
+    remedies[INTERPOLATED] = chain(*preparation.smote, smote, *preparation.after_smote, estimator)
+    ours = ScoreOverSampler(columns=preparation.columns, random_state=seed)
+    remedies[OURS] = chain(ours, *preparation.learner, estimator)
     if ratios:
         grid = {"scoreoversampler__sampling_strategy": ratios}
         remedies[OURS_TUNED] = GridSearchCV(clone(remedies[OURS]), grid, scoring="average_precision", cv=inner)
@@ -153,10 +159,11 @@ class _Outcome:
     measures: list = dataclasses.field(default_factory=list)
 
     def add(self, model, X, y, kept, held):
-        model.fit(X[kept], y[kept])
-        predicted = model.predict(X[held])
+        model.fit(take_rows(X, kept), y[kept])
+        test = take_rows(X, held)
+        predicted = model.predict(test)
         self.called[held] += predicted
-        found = scores(y[held], model.predict_proba(X[held])[:, 1], predicted)
+        found = scores(y[held], model.predict_proba(test)[:, 1], predicted)
         self.measures.append([found[name] for name in MEASURES])
 
 
@@ -221,19 +228,25 @@ def _thinned(y, n, rng):
     return np.sort(np.concatenate(kept))
 
 
-def _check(X, y):
-    """X, labels with 1 for the rare class, and the original labels (common, rare)."""
-    X, y = check_X_y(X, y)
+def _check(X, y, mixed, columns):
+    """X, labels with 1 for the rare class, the original labels (common, rare), and a number per distinct row."""
+    if mixed:
+        X = Table(X).native
+        _, y = check_X_y(np.zeros((len(X), 1)), y)
+        groups = same_rows(MixedEncoder(columns=columns).fit_transform(X))
+    else:
+        X, y = check_X_y(X, y)
+        groups = same_rows(X)
     if type_of_target(y) != "binary":
         raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
         raise ValueError(f"Expected two classes in y, got only {values.tolist()}; add rows of another class.")
     order = np.argsort(-counts, kind="stable")
-    distinct = min(len(np.unique(same_rows(X)[y == value])) for value in values)
+    distinct = min(len(np.unique(groups[y == value])) for value in values)
     if distinct < N_FOLDS:
         raise ValueError(f"Expected at least {N_FOLDS} distinct rows of each class, got {distinct}; collect more.")
-    return X, (y == values[order[1]]).astype(int), values[order]
+    return X, (y == values[order[1]]).astype(int), values[order], groups
 
 
 def _splits(y, groups, seed, n_folds):
@@ -245,7 +258,7 @@ def _splits(y, groups, seed, n_folds):
     raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")
 
 
-def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
+def advise(X, y, estimator=None, *, minutes=2.0, columns=None, random_state=0):
     """Compare remedies for imbalance on a table and say whether over-sampling is worth it.
 
     Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
@@ -258,8 +271,9 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-        Numeric columns.
+    X : array, DataFrame or pyarrow table of shape (n, d)
+        Columns of mixed types, with gaps. An estimator that does not take them is given numbers by
+        :class:`MixedEncoder`, and SMOTE is then the variant for categories.
     y : array-like of shape (n,)
         Labels of two classes; the rarer one is the positive class.
     estimator : None or classifier with ``predict_proba``
@@ -267,6 +281,8 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     minutes : float
         Time limit for starting another repetition. The first one is always finished. A table of more than 2,000 rows
         and 4,000 for each minute is thinned.
+    columns : None or dict
+        Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : int
         The same seed gives the same repetitions in the same order; time decides only how many of them are run.
 
@@ -289,18 +305,19 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
     >>> advice.n_repetitions, advice.n_splits, len(advice.table)
     (1, 5, 6)
     """
-    X, y, labels = _check(X, y)
+    mixed = is_mixed(X, columns)
+    X, y, labels, groups = _check(X, y, mixed, columns)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
     index = _thinned(y, MIN_ROWS + int(ROWS_PER_MINUTE * minutes), np.random.default_rng(random_state))
-    X, y = X[index], y[index]
-    groups, begin = same_rows(X), time.monotonic()
+    X, y, groups, begin = take_rows(X, index), y[index], groups[index], time.monotonic()
+    preparation = prepare(estimator, X, columns, fixed=True) if mixed else PLAIN
     outcomes: dict[str, _Outcome] = {}
     for repetition in range(100):
         if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
             break  # another repetition would exceed the time
         n_repetitions = repetition + 1
-        n_rare = _repeat(outcomes, X, y, groups, estimator, random_state + repetition, minutes)
+        n_rare = _repeat(outcomes, X, y, groups, estimator, random_state + repetition, minutes, preparation)
     for own in outcomes.values():
         own.called /= n_repetitions
     called = {name: own.called for name, own in outcomes.items()}
@@ -311,11 +328,12 @@ def advise(X, y, estimator=None, *, minutes=2.0, random_state=0):
             f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
         )
         verdict += f"rows {share:.1%}.)"
-    code = code_for(winner, estimator, y, labels, n_rare) if winner else ""
+    printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
+    code = code_for(winner, estimator, y, labels, n_rare, printed) if winner else ""
     return Advice(verdict, _table(y, outcomes, groups), winner, code, n_repetitions, len(y))
 
 
-def _repeat(outcomes, X, y, groups, estimator, seed, minutes):
+def _repeat(outcomes, X, y, groups, estimator, seed, minutes, preparation):
     """Add one repetition of all splits to the outcomes of the remedies; returns the least number of rare rows."""
     splits = _splits(y, groups, seed, N_FOLDS)
     # All parts get the same remedies, which are compared row by row.
@@ -323,7 +341,7 @@ def _repeat(outcomes, X, y, groups, estimator, seed, minutes):
     ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
     for kept, held in splits:
         inner = _splits(y[kept], groups[kept], seed, INNER_FOLDS)
-        for name, model in _remedies(estimator, y[kept], inner, n_rare, seed, ratios).items():
+        for name, model in _remedies(estimator, y[kept], inner, n_rare, seed, ratios, preparation).items():
             outcomes.setdefault(name, _Outcome(np.zeros(len(y)))).add(model, X, y, kept, held)
     return n_rare
 

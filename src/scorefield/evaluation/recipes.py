@@ -5,35 +5,39 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from imblearn.over_sampling import RandomOverSampler
 
+from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.evaluation.preparation import PLAIN
 from scorefield.evaluation.remedies import INNER_FOLDS, NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
 
 NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
 OURS_TUNED = "score over-sampling, tuned"
 OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
-PIPELINE = "from imblearn.pipeline import make_pipeline\n"
 CODE = {
     NOTHING: "model = {estimator}",
     WEIGHTS: "model = {weighted}",
-    THRESHOLD: "from sklearn.metrics import f1_score, make_scorer\n"
-    "from sklearn.model_selection import TunedThresholdClassifierCV\n"
-    "model = TunedThresholdClassifierCV({estimator}, cv={inner},\n"
+    THRESHOLD: "model = TunedThresholdClassifierCV({estimator}, cv={inner},\n"
     "                                   scoring=make_scorer(f1_score, pos_label={rare}))",
-    NOISE: "from imblearn.over_sampling import RandomOverSampler\n"
-    + PIPELINE
-    + "model = make_pipeline(RandomOverSampler(shrinkage=0.3), {estimator})",
-    INTERPOLATED: "from imblearn.over_sampling import SMOTE\n"
-    + PIPELINE
-    + "model = make_pipeline(SMOTE({neighbors}), {estimator})",
-    OURS: PIPELINE + "from scorefield import ScoreOverSampler\nmodel = make_pipeline(ScoreOverSampler(), {estimator})",
-    OURS_TUNED: PIPELINE
-    + "from scorefield import ScoreOverSampler\n"
-    + "from sklearn.metrics import average_precision_score, make_scorer\n"
-    + "from sklearn.model_selection import GridSearchCV\n"
-    + "scorer = make_scorer(average_precision_score, response_method='predict_proba', pos_label={rare})\n"
-    + "model = GridSearchCV(make_pipeline(ScoreOverSampler(), {estimator}),\n"
-    + "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer, cv={inner})",
+    NOISE: "model = {noise}",
+    INTERPOLATED: "model = {smote}",
+    OURS: "model = {ours}",
+    OURS_TUNED: "scorer = make_scorer(average_precision_score, response_method='predict_proba', pos_label={rare})\n"
+    "model = GridSearchCV({ours},\n"
+    "                     {{'scoreoversampler__sampling_strategy': {ratios}}}, scoring=scorer, cv={inner})",
 }
+IMPORTS = {
+    THRESHOLD: {
+        "from sklearn.metrics import f1_score, make_scorer\n",
+        "from sklearn.model_selection import TunedThresholdClassifierCV\n",
+    },
+    OURS_TUNED: {
+        "from sklearn.metrics import average_precision_score, make_scorer\n",
+        "from sklearn.model_selection import GridSearchCV\n",
+    },
+}
+PIPELINE = "from imblearn.pipeline import make_pipeline\n"
+WIDTH = 100  # characters of a pipeline on one line
 
 
 def ratios_for(y):
@@ -84,32 +88,61 @@ def _literal(value):
     return Source(frozenset(), repr(value), read) if type(read) is type(value) and read == value else None
 
 
-def _weighted_expression(estimator, y):
+def _weighted_source(estimator, y):
     heavier = weighted(estimator, y)
     if heavier is None:
-        return "estimator"
+        return Source(frozenset(), "estimator", estimator)
     source = written(heavier)
     if source is not None:
-        return source.text
+        return source
     name = "class_weight" if "class_weight" in heavier.get_params() else "scale_pos_weight"
-    return f"estimator.set_params({name}={heavier.get_params()[name]!r})"
+    return Source(frozenset(), f"estimator.set_params({name}={heavier.get_params()[name]!r})", heavier)
 
 
-def code_for(winner, estimator, y, labels, n_rare):
+def _chained(*sources):
+    """Source of a pipeline, or of its only step."""
+    imports, texts = frozenset().union(*(source.imports for source in sources)), [source.text for source in sources]
+    if len(texts) == 1:
+        return Source(imports, texts[0], None)
+    joined = ", ".join(texts)
+    if len(joined) > WIDTH:
+        joined = "\n    " + ",\n    ".join(texts) + ",\n"
+    return Source(imports | {PIPELINE}, f"make_pipeline({joined})", None)
+
+
+def _interpolation_source(preparation, n_rare):
+    name, neighbors = preparation.interpolation.__name__, smote_neighbors(n_rare)
+    given = [str(list(preparation.categories))] if name == "SMOTENC" else []
+    given += [] if neighbors == 5 else [f"k_neighbors={neighbors}"]
+    return Source(frozenset({f"from imblearn.over_sampling import {name}\n"}), f"{name}({', '.join(given)})", None)
+
+
+def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
     """Code for the winner, for a table whose (common, rare) classes have these labels."""
-    source = written(estimator)
-    imports = "" if source is None else "".join(sorted(source.imports))
+    learner = written(estimator) or Source(frozenset(), "estimator", estimator)
     common, rare = (label.item() if hasattr(label, "item") else label for label in labels)
+    relabelled = ""
     if "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
-        imports += f"y = (y == {rare!r}).astype(int)  # boosting needs labels 0 and 1; its weight is that of class 1\n"
+        relabelled = (
+            f"y = (y == {rare!r}).astype(int)  # boosting needs labels 0 and 1; its weight is that of class 1\n"
+        )
         rare = 1
-    neighbors = smote_neighbors(n_rare)
-    parts = {
-        "estimator": "estimator" if source is None else source.text,
-        "weighted": _weighted_expression(estimator, y),
-        "ratios": ratios_for(y),
-        "inner": INNER_FOLDS,
-        "rare": repr(rare),
-        "neighbors": "" if neighbors == 5 else f"k_neighbors={neighbors}",
+    steps = {
+        name: [written(step) for step in getattr(preparation, name)]
+        for name in ("learner", "noise", "smote", "after_smote")
     }
-    return imports + CODE[winner].format(**parts)
+    over_sampler = written(ScoreOverSampler(columns=preparation.columns))
+    sources = {
+        "estimator": _chained(*steps["learner"], learner),
+        "weighted": _chained(*steps["learner"], _weighted_source(estimator, y)),
+        "noise": _chained(*steps["noise"], written(RandomOverSampler(shrinkage=0.3)), learner),
+        "smote": _chained(
+            *steps["smote"], _interpolation_source(preparation, n_rare), *steps["after_smote"], learner
+        ),
+        "ours": _chained(over_sampler, *steps["learner"], learner),
+    }  # fmt: skip
+    used = [source for name, source in sources.items() if "{" + name + "}" in CODE[winner]]
+    imports = set(IMPORTS.get(winner, ())).union(*(source.imports for source in used))
+    texts = {name: source.text for name, source in sources.items()}
+    text = CODE[winner].format(**texts, ratios=ratios_for(y), inner=INNER_FOLDS, rare=repr(rare))
+    return "".join(sorted(imports)) + relabelled + text
