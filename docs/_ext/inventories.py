@@ -13,7 +13,7 @@ LIBRARIES = {
                 "sklearn.calibration.CalibratedClassifierCV",
                 "sklearn.compose.ColumnTransformer",
                 "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
-                "sklearn.impute.IterativeImputer",
+                "sklearn.impute.KNNImputer",
                 "sklearn.inspection.DecisionBoundaryDisplay",
                 "sklearn.mixture.GaussianMixture",
                 "sklearn.model_selection.TunedThresholdClassifierCV",

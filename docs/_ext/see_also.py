@@ -24,7 +24,7 @@ ENTRIES = {
         "sklearn.calibration.CalibratedClassifierCV",
         "sklearn.model_selection.TunedThresholdClassifierCV",
     ],
-    "ScoreImputer": ["describe_columns", "ScoreClassifier", "sklearn.impute.IterativeImputer"],
+    "ScoreImputer": ["describe_columns", "ScoreClassifier", "sklearn.impute.KNNImputer"],
     "MixedEncoder": ["describe_columns", "ScoreImputer", "advise", "sklearn.compose.ColumnTransformer"],
     "ScoreFeatures": ["ScoreDensity", "ScoreClassifier", "posterior_score"],
     "LabellingClassifier": ["ScoreClassifier", "ScoreOverSampler"],

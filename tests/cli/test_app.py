@@ -255,6 +255,31 @@ def test_quality_of_a_marked_table(tmp_path, frame, monkeypatch, capsys):
     assert ["fraud", "category", "0.833"] in [line.split() for line in out.splitlines()]
 
 
+def test_quality_and_advice_take_gaps_categories_and_identifiers(tmp_path, mixed, monkeypatch, capsys):
+    from scorefield.evaluation import advice
+
+    mixed.to_csv(tmp_path / "a.csv", index=False)
+    other = mixed.assign(amount=mixed["amount"].where(mixed.index % 2 == 0), country="de")
+    other.to_csv(tmp_path / "b.csv", index=False)
+    code, out, err = run(monkeypatch, capsys, "quality", tmp_path / "a.csv", tmp_path / "b.csv",
+                         "--html", tmp_path / "q.html")  # fmt: skip
+    assert (code, err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.split()}
+    assert rows["country"] == ["category", "0.667"]
+    gaps = other["amount"].isna().mean() - mixed["amount"].isna().mean()
+    assert rows["amount"][-1] == f"{gaps:+.3f}"
+    assert "Left out, as identifiers or free text: 'id'." in out
+    assert "<img" in (tmp_path / "q.html").read_text()
+    keep, all_remedies = ("nothing", "SMOTE"), advice._remedies
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    given = (tmp_path / "a.csv", "--target", "fraud", "--learner", "logistic")
+    code, out, err = run(monkeypatch, capsys, "advise", *given,
+                         "--minutes", "0", "--as", "hour=number")  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "MixedEncoder('one-hot'" in out or "MixedEncoder(form='one-hot'" in out
+    assert "columns={'hour': 'number'}" in out
+
+
 def test_columns_are_described(tmp_path, monkeypatch, capsys):
     rows = "".join(f"{i:05d},{i % 3},{i / 7}\n" for i in range(40))
     (tmp_path / "a.csv").write_text("zip,level,x\n" + rows)
