@@ -314,9 +314,9 @@ def test_independent_categories_are_not_tied():
     rng = np.random.default_rng(0)
     for n, levels in ((200, 3), (200, 100), (30, 2)):
         codes = np.column_stack([rng.integers(0, levels, n), rng.integers(0, 2, n)]).astype(np.int32)
-        assert tied_categories(codes, [0, 1]) == []
+        assert tied_categories(codes, {0: levels, 1: 2}) == []
     codes = np.column_stack([np.arange(60) % 3, np.arange(60) % 3 == 0]).astype(np.int32)
-    ((source, derived, image),) = tied_categories(codes, [0, 1])
-    assert (source, derived, image.tolist()) == (0, 1, [1, 0, 0])
+    ((source, derived, image),) = tied_categories(codes, {0: 4, 1: 2})
+    assert (source, derived, image.tolist()) == (0, 1, [1, 0, 0, -1])
     codes[0, 1] = 0  # one contradiction
-    assert tied_categories(codes, [0, 1]) == []
+    assert tied_categories(codes, {0: 3, 1: 2}) == []

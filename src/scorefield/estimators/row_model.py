@@ -62,7 +62,7 @@ class RowSpace:
         if 1 < z.shape[1] <= MAX_REGRESSED:
             for _ in range(REGRESSIONS):
                 precision = _shrunk_precision(regressed(z, precision))
-        plain = [v.category for v in encoder.variables if v.category >= 0 and v.number < 0]
+        plain = {v.category: v.n_levels for v in encoder.variables if v.category >= 0 and v.number < 0}
         return cls(encoder, scores, precision, tied_categories(codes, plain))
 
     def rows(self, table):
@@ -128,20 +128,22 @@ class RowSpace:
         return cls(encoder, scores, plain["precision"], plain["ties"])
 
 
-def tied_categories(codes, places):
+def tied_categories(codes, sizes):
     """Categories that another one determines in every row, as (source, derived, level of each source level).
+
+    `sizes` are the numbers of levels of the columns of `codes` to look at.
 
     A code of an education that stands beside its name, for example: drawn apart they would contradict each other. A tie
     needs more rows than chance could explain, and a value wherever its source has one.
     """
     ties, derived = [], set()
-    for b in reversed(places):  # the later column of a pair is the derived one
+    for b in reversed(sizes):  # the later column of a pair is the derived one
         shares = np.bincount(codes[codes[:, b] >= 0, b]) / max(1, np.sum(codes[:, b] >= 0))
-        for a in places:
+        for a in sizes:
             known = codes[:, a] >= 0
             if a == b or a in derived or (codes[known, b] < 0).any():
                 continue
-            image = np.full(codes[:, a].max() + 1, -1, np.int32)
+            image = np.full(sizes[a], -1, np.int32)
             image[codes[known, a]] = codes[known, b]
             repeats = known.sum() - np.sum(image >= 0)
             if (image[codes[known, a]] == codes[known, b]).all() and -repeats * np.log(
