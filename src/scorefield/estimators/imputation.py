@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.estimators._sklearn import Interval, fit_context, sklearn_validate_data
+from scorefield.estimators._sklearn import Interval, fit_context
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import RowModel, RowSpace, fit_generator
+from scorefield.estimators.table_input import checked_table
 
 
 @stored_by_public_name
@@ -85,8 +86,8 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Learn the law of the rows of X, an array, a DataFrame or a pyarrow table; y is ignored."""
+        X = checked_table(self, X)
         space = RowSpace.fit(X, self.columns)
-        sklearn_validate_data(self, X, skip_check_array=True)
         self.seed_ = seed_from(self.random_state)
         rows, report = space.rows(X), ProgressReport(self, "energy", self.verbose)
         if len(rows) < 2:
@@ -101,18 +102,17 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         """A complete table like X."""
-        key = self._key(X)
+        key, X = self._checked(X)
         return RowModel.from_plain(self.row_model_).filled(key, X, n_draws=self.n_draws)
 
     def draws(self, X, n=5):
         """A list of n complete tables like X, for multiple imputation."""
-        key, model = self._key(X), RowModel.from_plain(self.row_model_)
+        (key, X), model = self._checked(X), RowModel.from_plain(self.row_model_)
         return [model.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
 
-    def _key(self, X):
+    def _checked(self, X):
         check_is_fitted(self)
-        sklearn_validate_data(self, X, skip_check_array=True, reset=False)
-        return key_from(self.seed_)
+        return key_from(self.seed_), checked_table(self, X, reset=False)
 
     def get_feature_names_out(self, input_features=None):
         """The names of the columns."""
