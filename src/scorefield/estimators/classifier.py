@@ -392,7 +392,7 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         if splits is None:
             warn_caller("calibration needs more distinct rows of each class; probabilities are not calibrated.")
             return
-        inner = clone(self).set_params(calibration=None, priors=None, random_state=seed)
+        inner = clone(self).set_params(calibration=None, priors=None, class_weight=None, random_state=seed)
         if isinstance(self.density, dict):
             inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
         logits = np.empty((len(labels), len(self.classes_)))
