@@ -1,6 +1,7 @@
 """Signals whose handlers raise an exception, also where Python drops it."""
 
 import _thread
+import sys
 import threading
 
 RETRY = 0.05  # seconds until a lost exception is raised again: callbacks take far less
@@ -9,8 +10,26 @@ RETRY = 0.05  # seconds until a lost exception is raised again: callbacks take f
 def handle_again(number):
     """Run the handler of a signal once more, soon, in the main thread.
 
-    Python drops what a handler raises inside a callback, such as jax's of the garbage collector.
+    Python drops what a handler raises inside a callback, such as jax's of the garbage collector. While a compiled module
+    is being imported nothing is raised: jaxlib's crashes on an exception there.
     """
-    timer = threading.Timer(RETRY, _thread.interrupt_main, [number])
+
+    def handle():
+        if _imports_compiled_module():
+            handle_again(number)
+        else:
+            _thread.interrupt_main(number)
+
+    timer = threading.Timer(RETRY, handle)
     timer.daemon = True
     timer.start()
+
+
+def _imports_compiled_module():
+    """True if the main thread is inside the import of an extension module."""
+    frame = sys._current_frames().get(threading.main_thread().ident)
+    while frame is not None:
+        if frame.f_code.co_qualname.startswith("ExtensionFileLoader."):
+            return True
+        frame = frame.f_back
+    return False

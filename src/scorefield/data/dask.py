@@ -60,7 +60,7 @@ def _check_lazy(estimator, X):
         import pandas as pd
 
         row = pd.DataFrame(row, columns=X.columns).astype(X.dtypes)
-    return estimator._check(row).dtype
+    return estimator._read(row).dtype
 
 
 def _snapshot(estimator):
