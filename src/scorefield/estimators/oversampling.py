@@ -184,6 +184,10 @@ class ScoreOverSampler(BaseOverSampler):
     def _check_X_y(self, X, y, accept_sparse=None):
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
         y = np.asarray(y)
+        if is_mixed(X, self._kinds(X)):
+            check_consistent_length(X, y)
+            sklearn_validate_data(self, X, skip_check_array=True)
+            return X, self._several_classes(y), binarize_y
         declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
         if not is_frame(X):
             dtype = None if declared else "numeric"
@@ -197,9 +201,13 @@ class ScoreOverSampler(BaseOverSampler):
         check_consistent_length(X, y)
         check_feature_names(self, X, reset=True)
         self.n_features_in_ = X.shape[1]
+        return X, self._several_classes(y), binarize_y
+
+    @staticmethod
+    def _several_classes(y):
         if len(np.unique(y)) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {y.tolist()[0]!r}.")
-        return X, y, binarize_y
+        return y
 
     def fit_resample(self, X, y, **params):
         """Return X and y with generated rows appended; containers, columns and dtypes are kept.
@@ -251,18 +259,12 @@ class ScoreOverSampler(BaseOverSampler):
         self._validate_params()
         check_classification_targets(y)
         writer = ArraysTransformer(np.zeros((0, 1)), y)
-        labels, binarize = check_target_type(y, indicate_one_vs_all=True)
-        labels = np.asarray(labels)
-        check_consistent_length(X, labels)
-        sklearn_validate_data(self, X, skip_check_array=True)
-        classes = np.unique(labels)
-        if len(classes) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {plain(classes[0])!r}.")
+        X, labels, binarize = self._check_X_y(X, y)
         self.sampling_strategy_ = check_sampling_strategy(self.sampling_strategy, labels, self._sampling_type)
         rows, more, parents = self._mixed_rows(X, labels, columns)
         y_more = np.concatenate([labels, more])
         self._note_rows(labels, y_more, parents)
-        y_more = label_binarize(y_more, classes=classes) if binarize else y_more
+        y_more = label_binarize(y_more, classes=np.unique(labels)) if binarize else y_more
         return append_rows(X, rows) if len(more) else X, writer.transform(np.zeros((0, 1)), y_more)[1]
 
     def _mixed_rows(self, X, labels, columns):
