@@ -10,8 +10,8 @@ RETRY = 0.05  # seconds until a lost exception is raised again: callbacks take f
 def handle_again(number):
     """Run the handler of a signal once more, soon, in the main thread.
 
-    Python drops what a handler raises inside a callback, such as jax's of the garbage collector. While a compiled module
-    is being imported nothing is raised: jaxlib's crashes on an exception there.
+    Python drops what a handler raises inside a callback, such as jax's of the garbage collector. While a compiled
+    module is being imported nothing is raised: jaxlib's crashes on an exception there.
     """
 
     def handle():
