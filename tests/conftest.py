@@ -130,9 +130,16 @@ class Browser:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory):
+def browser_of_session(tmp_path_factory):
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def browser(browser_of_session):
+    """The browser; its page is closed after the test, since an animated one would go on to take half a core."""
+    yield browser_of_session
+    browser_of_session.call("Page.navigate", url="about:blank")
