@@ -134,14 +134,14 @@ def tied_categories(codes, sizes):
     `sizes` are the numbers of levels of the columns of `codes` to look at.
 
     A code of an education that stands beside its name, for example: drawn apart they would contradict each other. A tie
-    needs more rows than chance could explain, and a value wherever its source has one.
+    needs more rows than chance could explain, and gaps where its source has them and nowhere else.
     """
     ties, derived = [], set()
     for b in reversed(sizes):  # the later column of a pair is the derived one
         shares = np.bincount(codes[codes[:, b] >= 0, b]) / max(1, np.sum(codes[:, b] >= 0))
         for a in sizes:
             known = codes[:, a] >= 0
-            if a == b or a in derived or (codes[known, b] < 0).any():
+            if a == b or a in derived or ((codes[:, b] >= 0) != known).any():
                 continue
             image = np.full(sizes[a], -1, np.int32)
             image[codes[known, a]] = codes[known, b]
