@@ -147,7 +147,7 @@ def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
     monkeypatch.setattr(oversampling, "learners", lambda seed: {"forest": RandomForestClassifier(10, random_state=0)})
     sampler = RandomOverSampler(random_state=0)
     monkeypatch.setattr(oversampling, "over_samplers", lambda n, seed, peers: {"random": sampler})
-    monkeypatch.setattr(oversampling, "ScoreOverSampler", lambda sampler, random_state: RandomOverSampler())
+    monkeypatch.setattr(oversampling, "ScoreOverSampler", lambda **_: RandomOverSampler())
     config = {**EXPERIMENTS["oversampling"].config, "tables": ["only"], "max_rows": 300}
     rows = oversampling.run(1, config)
     assert [row["arm"] for row in rows] == [
