@@ -30,7 +30,6 @@ DEFAULT = [
     ScoreClassifier(n_members=2, **{**LIGHT, "max_steps": 500}),  # the suite asks for an accuracy of .83
     PriorCorrectedClassifier(LogisticRegression()),
     ScoreFeatures(light("gaussian")),
-    ScoreImputer(**{**LIGHT, "max_steps": 50}),
     MixedEncoder(),
     MixedEncoder("one-hot"),
     ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
@@ -63,6 +62,12 @@ def test_scikit_learn_checks_of_auto():
     """In one test, so that one process compiles each program once."""
     for estimator, check in estimator_checks_generator(light("auto")):
         check(estimator)
+
+
+@pytest.mark.slow  # every table of another width compiles the model of mixed rows anew
+@parametrize_with_checks([ScoreImputer(**{**LIGHT, "max_steps": 50})])
+def test_scikit_learn_checks_of_the_imputer(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.slow

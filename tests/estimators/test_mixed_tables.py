@@ -90,7 +90,9 @@ def test_the_over_sampler_keeps_original_cells_and_makes_possible_rows():
     assert (label[parents] == y_more[-1]).all()
 
 
-@pytest.mark.parametrize("n_rare", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "n_rare", [1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
+)
 def test_few_rows_with_gaps(n_rare):
     frame, _ = people(100)
     label = np.repeat(["many", "few"], [100 - n_rare, n_rare])
@@ -102,7 +104,7 @@ def test_few_rows_with_gaps(n_rare):
     possible(more[sampler.is_synthetic_], frame)
 
 
-@pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])
+@pytest.mark.parametrize("container", ["polars", pytest.param("pyarrow", marks=pytest.mark.slow), "numpy"])
 def test_containers_in_and_out(container):
     frame, label = people(100)
     frame = frame.drop(columns="id").astype({"colour": object})
