@@ -22,6 +22,13 @@ def all_programs_kept():
     pytrees.MAX_PROGRAMS = 1 << 20
 
 
+@pytest.fixture(autouse=True)
+def programs_forgotten_between_tests():
+    """A process may have only so many memory maps, of which every program takes some: without them XLA crashes."""
+    if pytrees.cached_programs() > 400:
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def skewed_mixture():
     """Two overlapping components of unequal mass and shape: a symmetric target could not detect a reversed sign."""
