@@ -374,7 +374,10 @@ class ScoreOverSampler(BaseOverSampler):
             return X, y_more
         new = np.concatenate(numbers_new)
         if is_frame(X):
-            return append_rows(X, numbers_as_table(TableEncoder(self.columns).fit(X), new, X)), y_more
+            rows = numbers_as_table(TableEncoder(self.columns).fit(X), new, X)
+            for i in np.flatnonzero((np.ptp(numbers, axis=0) == 0) & (np.ptp(new, axis=0) > 0)):
+                rows.isetitem(i, cast_numbers(new[:, i], X.dtypes.iloc[i]))  # constant in a part of a larger table
+            return append_rows(X, rows), y_more
         return np.concatenate([X, cast_numbers(new, X.dtype)]), y_more
 
     def _select(self, draw, n_new, own, others):
