@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from _mixed import TABLES, as_codes, boosting, encode_ordinal, load_mixed, parallel
 from _timing import Rows, parse, with_jobs
 from scorefield import ScoreDensity, ScoreOverSampler
-from scorefield.estimators.row_model import RowSpace, split_rows
+from scorefield.data.row_space import RowSpace, split_rows
 
 NAMES = ("adult", "telco-churn", "default", "titanic")
 

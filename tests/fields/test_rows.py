@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scorefield._jax.pytrees import pytree
-from scorefield.estimators.row_model import flat_rows, regressed
+from scorefield.data.row_space import flat_rows, regressed
 from scorefield.fields.rows import ColumnMargins, RowLayout, fit_margins, pick
 from scorefield.inference.row_constants import row_constant
 from scorefield.sampling.row_chains import REDRAW_NORMALS, redraw

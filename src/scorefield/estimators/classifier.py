@@ -24,6 +24,7 @@ from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
+from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_units
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import (
@@ -42,7 +43,7 @@ from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import RowModel, RowSpace, fit_row_model
+from scorefield.estimators.row_model import RowModel, fit_row_model
 from scorefield.estimators.table_input import TableInput
 from scorefield.fields.gaussian import Whitened, fit_gaussian
 from scorefield.fields.joint import ClassEnergy
@@ -538,14 +539,14 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
     def grad_log_density(self, X):
         """The score field of every class at each row, shape (n, classes, d).
 
-        For mixed tables d counts the columns of numbers, and the field is that of their normal scores.
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at gaps.
         """
         X = self._read(X)
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
         if self._mixed:
-            return self._map_rows("scores", X).astype(X.dtype)
+            return self._row_model().scores(X)
         return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
 
     def sample(self, n, label, random_state=None):

@@ -17,6 +17,7 @@ from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
+from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_units, decorrelation
 from scorefield.data.splits import split_distinct
 from scorefield.estimators._sklearn import (
@@ -30,7 +31,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import RowModel, RowSpace, fit_generator
+from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import TableInput
 from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity

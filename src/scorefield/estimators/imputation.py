@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import Interval, fit_context
 from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import RowModel, RowSpace, fit_generator
+from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import checked_table
 
 

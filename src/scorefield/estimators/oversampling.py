@@ -22,6 +22,7 @@ from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import cast_numbers, check_one_kind
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
+from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_spread, reflected
 from scorefield.estimators._sklearn import (
     ArraysTransformer,
@@ -33,7 +34,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity, generator_options
-from scorefield.estimators.row_model import LARGEST_STEP, NOISE, RowSpace, fit_generator
+from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
 from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
@@ -122,7 +123,8 @@ class ScoreOverSampler(BaseOverSampler):
     Attributes
     ----------
     densities_ : dict
-        Label to fitted density, for the classes that were enlarged by one.
+        Label to fitted density, for the classes that were enlarged by one; empty for mixed tables, whose classes share
+        one energy.
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int
@@ -185,9 +187,7 @@ class ScoreOverSampler(BaseOverSampler):
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
         y = np.asarray(y)
         if is_mixed(X, self._kinds(X)):
-            check_consistent_length(X, y)
-            sklearn_validate_data(self, X, skip_check_array=True)
-            return X, self._several_classes(y), binarize_y
+            return self._check_mixed(X, y), self._several_classes(y), binarize_y
         declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
         if not is_frame(X):
             dtype = None if declared else "numeric"
@@ -202,6 +202,10 @@ class ScoreOverSampler(BaseOverSampler):
         check_feature_names(self, X, reset=True)
         self.n_features_in_ = X.shape[1]
         return X, self._several_classes(y), binarize_y
+
+    def _check_mixed(self, X, y):
+        check_consistent_length(X, y)
+        return sklearn_validate_data(self, X, skip_check_array=True)
 
     @staticmethod
     def _several_classes(y):
@@ -259,7 +263,9 @@ class ScoreOverSampler(BaseOverSampler):
         self._validate_params()
         check_classification_targets(y)
         writer = ArraysTransformer(np.zeros((0, 1)), y)
-        X, labels, binarize = self._check_X_y(X, y)
+        labels, binarize = check_target_type(y, indicate_one_vs_all=True)
+        labels = self._several_classes(np.asarray(labels))
+        self._check_mixed(X, labels)
         self.sampling_strategy_ = check_sampling_strategy(self.sampling_strategy, labels, self._sampling_type)
         rows, more, parents = self._mixed_rows(X, labels, columns)
         y_more = np.concatenate([labels, more])
@@ -277,10 +283,9 @@ class ScoreOverSampler(BaseOverSampler):
         if not wanted:
             return None, labels[:0], []
         learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
-        model, _ = fit_generator(
-            key, space, rows[learned], codes[learned], **generator_options(self.density or ScoreDensity())
-        )
-        chain = self._mixed_chain()
+        options = generator_options(self.density or ScoreDensity())
+        model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
+        chain = self._mixed_chain(options.get("noise") or NOISE)
         drawn, parents = [], []
         for k, label in enumerate(classes):
             if label not in wanted:
@@ -302,7 +307,7 @@ class ScoreOverSampler(BaseOverSampler):
         counts = [wanted.get(label, 0) for label in classes]
         return table, np.repeat(classes, counts), parents
 
-    def _mixed_chain(self):
+    def _mixed_chain(self, noise):
         """Step and length of the chains of mixed rows, from a given Langevin sampler."""
         if self.sampler is None:
             return {}
@@ -311,11 +316,11 @@ class ScoreOverSampler(BaseOverSampler):
                 "Expected sampler to be None or Langevin for a table with gaps or columns that are not numbers, got "
                 f"{type(self.sampler).__name__}."
             )
-        step = self.sampler.step_size / NOISE**2  # chains of mixed rows step in units of the noise
+        step = self.sampler.step_size / noise**2  # chains of mixed rows step in units of the noise
         if step > LARGEST_STEP:
             warn_caller(
                 f"Chains with a step_size of {self.sampler.step_size} would have diverged; "
-                f"{LARGEST_STEP * NOISE**2:.3g} is used."
+                f"{LARGEST_STEP * noise**2:.3g} is used."
             )
         return {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
 

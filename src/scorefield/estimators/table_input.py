@@ -8,8 +8,8 @@ from scorefield.data.cells import NUMERIC
 from scorefield.data.containers import Table
 from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.kinds import classify
+from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import sklearn_validate_data, validate_data
-from scorefield.estimators.row_model import RowSpace
 
 PLAIN_KINDS = ("number", "whole number", "constant")
 
