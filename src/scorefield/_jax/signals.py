@@ -1,6 +1,7 @@
 """Signals whose handlers raise an exception, also where Python drops it."""
 
 import _thread
+import signal
 import sys
 import threading
 
@@ -18,7 +19,7 @@ def handle_again(number: int) -> None:
         if _imports_compiled_module():
             handle_again(number)
         else:
-            _thread.interrupt_main(number)
+            _thread.interrupt_main(signal.Signals(number))
 
     timer = threading.Timer(RETRY, handle)
     timer.daemon = True

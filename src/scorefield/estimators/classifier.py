@@ -44,7 +44,7 @@ from scorefield.estimators.ensemble import count_folds, member_splits, splits_of
 from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import RowModel, fit_row_model
-from scorefield.estimators.table_input import TableInput
+from scorefield.estimators.table_input import TableInput, refuse_mixed
 from scorefield.fields.gaussian import Whitened, fit_gaussian
 from scorefield.fields.joint import ClassEnergy
 from scorefield.inference.anchors import importance_anchor
@@ -293,14 +293,12 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
 
     def _fit_mixed(self, key, rows, labels, weights):
         """The joint model of mixed rows."""
+        space = RowSpace.from_plain(self.space_)
         if not isinstance(self.density, str):
-            raise ValueError(
-                'Expected density="joint" for a table with gaps (NaN) or columns that are not numbers, got '
-                f"{type(self.density).__name__}; fill gaps with ScoreImputer, and encode text as numbers."
-            )
+            refuse_mixed(space, 'density="joint"', type(self.density).__name__)
         report = ProgressReport(self, "joint", self.verbose)
         model, fits, table, splits = fit_row_model(
-            key, RowSpace.from_plain(self.space_), rows, labels, self.frequencies_, weights=weights,
+            key, space, rows, labels, self.frequencies_, weights=weights,
             label_weight=self.label_weight, n_members=self.n_members, hidden=tuple(self.hidden), noise=self.noise,
             max_steps=self.max_steps, callback=report,
         )  # fmt: skip

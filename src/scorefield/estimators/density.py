@@ -32,7 +32,7 @@ from scorefield.estimators._sklearn import (
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import RowModel, fit_generator
-from scorefield.estimators.table_input import TableInput
+from scorefield.estimators.table_input import TableInput, refuse_mixed
 from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
@@ -273,12 +273,11 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
 
     def _fit_mixed(self, rows):
         """The energy of mixed rows."""
-        check_mixed_model(self)
+        space = RowSpace.from_plain(self.space_)
+        check_mixed_model(self, space)
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
-        model, fits = fit_generator(
-            key, RowSpace.from_plain(self.space_), rows, np.zeros(len(rows), int), callback=report,
-            **generator_options(self),
-        )  # fmt: skip
+        labels = np.zeros(len(rows), int)
+        model, fits = fit_generator(key, space, rows, labels, callback=report, **generator_options(self))
         report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
         self.row_model_, self.model_name_ = model.to_plain(), "energy"
         self.history_ = _history(fits[0])
@@ -600,13 +599,10 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
 
 
-def check_mixed_model(density):
+def check_mixed_model(density, space):
     """Refuse a density whose model does not take mixed tables."""
     if density.model not in ("auto", "energy"):
-        raise ValueError(
-            "Expected model 'auto' or 'energy' for a table with gaps (NaN) or columns that are not numbers, got "
-            f"{density.model!r}; fill gaps with ScoreImputer, and encode text as numbers."
-        )
+        refuse_mixed(space, "model 'auto' or 'energy'", repr(density.model))
 
 
 def generator_options(density):

@@ -103,13 +103,13 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
 
     def _fit_mixed(self, density, X, y=None):
         """One energy of mixed rows, of all classes where they are asked for."""
-        check_mixed_model(density)
+        space = RowSpace.fit(X, density.columns)
+        check_mixed_model(density, space)
         numbers = np.zeros(len(Table(X).native), int)
         if y is not None:
             check_consistent_length(X, y)
             numbers = self._class_numbers(sklearn_validate_data(self, y=y))
         sklearn_validate_data(self, X, skip_check_array=True)
-        space = RowSpace.fit(X, density.columns)
         rows = space.rows(X)
         state = self.random_state if density.random_state is None else density.random_state
         model, _ = fit_generator(key_from(seed_from(state)), space, rows, numbers, **generator_options(density))

@@ -43,6 +43,16 @@ def _is_label(cell):
     return cell is None or isinstance(cell, str | bool | np.datetime64) or hasattr(cell, "isoformat") or cell != cell
 
 
+def refuse_mixed(space, expected, got):
+    """Raise an error that names the columns for which something else is expected."""
+    names = [v.name for v in space.encoder.variables if v.kind not in PLAIN_KINDS] + space.encoder.set_aside
+    found = f"columns that are not numbers ({', '.join(map(repr, names))})" if names else "gaps (NaN)"
+    raise ValueError(
+        f"Expected {expected} for a table with {found}, got {got}; fill gaps with ScoreImputer, and encode text as "
+        "numbers."
+    )
+
+
 def checked_table(estimator, X, reset=True):
     """A table as it is, an array of numbers after scikit-learn's checks; its columns are noted or compared."""
     as_is = is_frame(X) or is_mixed(X, estimator.columns)
