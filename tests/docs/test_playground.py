@@ -162,13 +162,16 @@ def test_the_page_asks_the_network_for_nothing():
 
 
 @pytest.fixture(scope="module")
-def model():
+def model(random_networks):
     """A classifier of two columns, far from zero and of different units, that whitens them too."""
     rng = np.random.default_rng(0)
     y = np.repeat(["no", "yes"], [150, 50])
     X = rng.normal(size=(200, 2)) @ [[1.0, 0.6], [0.0, 0.5]] + 1.5 * (y == "yes")[:, None]
-    options = {"n_members": 2, "hidden": (16, 16), "max_steps": 100, "random_state": 0}
-    return ScoreClassifier(priors=[0.6, 0.4], **options).fit(X * [1, 20] + [1000, -5], y)
+    with random_networks():
+        model = ScoreClassifier(n_members=2, hidden=(16, 16), priors=[0.6, 0.4], calibration=None, random_state=0)
+        model.fit(X * [1, 20] + [1000, -5], y)
+    model.temperature_, model.intercepts_, model.anchors_ = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
+    return model
 
 
 def show(browser, model, path):
@@ -182,7 +185,9 @@ def choose(browser, path):
     document = browser.call("DOM.getDocument")["root"]["nodeId"]
     node = browser.call("DOM.querySelector", nodeId=document, selector="#model")["nodeId"]
     browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
-    browser.evaluate("new Promise(done => (function look() { $('readout').textContent ? done() : setTimeout(look, 20); })())")
+    browser.evaluate(
+        "new Promise(done => (function look() { $('readout').textContent ? done() : setTimeout(look, 20); })())"
+    )
 
 
 def test_a_model_of_a_file_is_drawn(browser, model, tmp_path):
@@ -194,7 +199,7 @@ def test_a_model_of_a_file_is_drawn(browser, model, tmp_path):
     X = points * model.scale_ + model.mean_
     found = browser.evaluate(f"{points.tolist()}.map(([x, y]) => probabilityOfRare(x, y))")
     np.testing.assert_allclose(found, model.predict_proba(X)[:, 1], atol=1e-5)
-    assert np.ptp(found) > 0.5
+    assert np.ptp(found) > 0.3
     after, odds = boundary(browser)
     assert np.linalg.norm(after[:, None] - before, axis=-1).min(axis=1).max() > 0.3
     assert np.abs(odds).max() < 0.2  # linear between nodes of the grid
@@ -229,15 +234,17 @@ def test_points_come_back_after_a_model(browser, model, tmp_path):
     mouse(browser, pixel(browser, [-3.5, 2.7]), pixel(browser, [-3.0, 2.7]))
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="n")
     assert browser.evaluate("state.points") == [[], []]
-    x, y = model.mean_ + [-3.0, 2.7] * model.scale_
-    assert browser.evaluate("$('readout').textContent").startswith(f"x0 {x:.4g}"[:6])
+    told = float(browser.evaluate("$('readout').textContent.match(/^x0 ([\\d.]+), x1/)[1]"))
+    assert told == pytest.approx(model.mean_[0] - 3 * model.scale_[0], abs=0.1)  # four digits, and a pixel
     browser.evaluate("$('shape').value = 'ring', $('shape').dispatchEvent(new Event('input', { bubbles: true }))")
     assert browser.evaluate("[$('share').disabled, $('name-1').textContent]") == [False, "Rare"]
     assert browser.evaluate("state.points.map(points => points.length)") == [44, 16]
     assert browser.messages == []
 
 
-@pytest.mark.parametrize("content", ["no JSON", "null", "[]", '{"format": 2}', '{"format": 1, "model": "ScoreDensity"}'])
+@pytest.mark.parametrize(
+    "content", ["no JSON", "null", "[]", '{"format": 2}', '{"format": 1, "model": "ScoreDensity"}']
+)
 def test_other_files_are_refused(browser, tmp_path, content):
     (tmp_path / "model.json").write_text(content)
     browser.open(PAGE)

@@ -12,10 +12,11 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "serve.py"
 
 
 @pytest.fixture(scope="module")
-def model():
+def model(random_networks):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.choice(["usual", "fraud"], 60)
-    return ScoreClassifier(n_members=1, hidden=(8,), max_steps=20, random_state=0).fit(X, y)
+    with random_networks():
+        return ScoreClassifier(n_members=1, hidden=(8,), calibration=None, random_state=0).fit(X, y)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from scorefield.estimators.network_description import check_exportable, describe
 def export_onnx(model, path, *, replace=True):
     """Write a fitted model as an ONNX graph.
 
-    The graph takes ``rows`` as :func:`encode_rows` makes them: raw rows of tables of numbers, in the type that the model
-    was fitted to, and encoded rows of mixed tables in single precision. It gives ``label`` and ``probabilities`` of a
-    classifier, and ``log_density`` of a density. Rows that are not finite make it fail, as they do here. Needs onnx
-    (``pip install 'scorefield[onnx]'``); runtimes need opset 17.
+    The graph takes ``rows`` as :func:`encode_rows` makes them: raw rows of tables of numbers, in the type that the
+    model was fitted to, and encoded rows of mixed tables in single precision. It gives ``label`` and ``probabilities``
+    of a classifier, and ``log_density`` of a density. Rows that are not finite make it fail, as they do here. Needs
+    onnx (``pip install 'scorefield[onnx]'``); runtimes need opset 17.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def export_json(model, path, *, replace=True):
 def encode_rows(model, X):
     """The rows of a table as the exported graph of a model takes them.
 
-    Rows of a table of numbers are checked and otherwise as they are. Those of a mixed table become flat rows of p numbers,
-    p flags and q codes: the normal scores of the columns of numbers, with gaps filled by regression on the known ones; 1
-    where a number is known and 0 at a gap or a spike; and the level of each category, -1 at a gap.
+    Rows of a table of numbers are checked and otherwise as they are. Those of a mixed table become flat rows of p
+    numbers, p flags and q codes: the normal scores of the columns of numbers, with gaps filled by regression on the
+    known ones; 1 where a number is known and 0 at a gap or a spike; and the level of each category, -1 at a gap.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Fitted networks as named arrays: all that is needed to evaluate an exported model without this library.
 
-`tests/estimators/test_export.py` evaluates a description in a few lines of numpy; `docs/guide/shipping.rst` explains it.
+`docs/guide/shipping.rst` explains the parts, and a test evaluates them in a few lines of numpy.
 """
 
 import numpy as np
