@@ -120,10 +120,20 @@ def mixed(fitted, table):
 
 
 @pytest.fixture(scope="module")
-def mixed_density(random_networks, table):
-    with random_networks(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RowModel, "log_constants", lambda model, key: np.array([[1.5, 0.1]]))
-        return ScoreDensity(**LIGHT).fit(table[0])
+def fitted_density(random_networks):
+    """Fits of densities of mixed rows whose networks and constants are made up."""
+
+    def fit(X):
+        with random_networks(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RowModel, "log_constants", lambda model, key: np.array([[1.5, 0.1]]))
+            return ScoreDensity(**LIGHT).fit(X)
+
+    return fit
+
+
+@pytest.fixture(scope="module")
+def mixed_density(fitted_density, table):
+    return fitted_density(table[0])
 
 
 @pytest.fixture(scope="module")
@@ -425,10 +435,8 @@ def test_a_missing_package_is_named(energy, path, monkeypatch):
         export_onnx(energy, path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("names", [["colour", "warm"], ["age", "height"]])
-def test_tables_of_categories_alone_and_of_numbers_with_gaps(table, path, names):
-    """Trained models, with constants by annealing."""
+def test_tables_of_categories_alone_and_of_numbers_with_gaps(fitted, fitted_density, table, path, names):
     X, y = table[0][names], table[1]
-    assert_classifies_alike(ScoreClassifier(n_members=2, max_steps=100, **LIGHT).fit(X, y), path, X)
-    assert_log_densities_alike(ScoreDensity(max_steps=100, **LIGHT).fit(X), path, X)
+    assert_classifies_alike(fitted(X, y), path, X)
+    assert_log_densities_alike(fitted_density(X), path, X)
