@@ -100,11 +100,13 @@ def table():
     """Numbers, a number with a spike, categories, flags and gaps."""
     rng = np.random.default_rng(1)
     age, colour = rng.gamma(4, 10, 200), rng.choice(["red", "green", "blue"], 200)
+    height = 2 * age + 20 * rng.normal(size=200)
+    height[:100] = (height[:100] / 10).round() * 10  # values that several rows share
     frame = pd.DataFrame(
         {
             "age": age,
             "gain": np.where(rng.random(200) < 0.6, 0.0, rng.lognormal(8, 1, 200)),
-            "height": age / 10 + rng.normal(size=200),
+            "height": height,
             "colour": colour,
             "warm": rng.random(200) < 0.3,
         }

@@ -129,7 +129,7 @@ def _split(graph, rows, given):
         places = np.repeat(2 * p + np.arange(len(levels)), levels)
         codes = np.concatenate([np.arange(size) for size in levels]).astype(np.float32)
         shown.append(graph.single(graph("Equal", graph.columns(rows, places), codes)))
-    parts = {"x": x, "scores": x, "known": known, "levels": shown[0] if shown else None}
+    parts = {"x": x, "known": known, "levels": shown[0] if shown else None}
     if given["spikes"]:
         parts["x"] = graph("Mul", x, _off_spikes(graph, rows, p, given["spikes"]))
     shown += [known] if p else []
@@ -241,8 +241,8 @@ def _student(graph, parts, base):
 
 def _independent_columns(graph, parts, base):
     terms = []
-    if parts["scores"] is not None:
-        z = graph("Div", parts["scores"], base["deviations"])
+    if parts["x"] is not None:
+        z = graph("Div", parts["x"], base["deviations"])
         constants = -np.log(base["deviations"]) - np.float32(0.5 * np.log(2 * np.pi))
         logs = graph("Add", graph("Mul", graph("Mul", z, z), np.float32(-0.5)), constants)
         terms.append(graph.double(graph.row_sums(graph("Mul", logs, parts["known"]))))
@@ -263,7 +263,7 @@ def _log_slopes(graph, parts, slopes):
     places = np.repeat(np.arange(len(slopes)), [len(slope["cuts"]) for slope in slopes])
     if len(places):
         cuts = np.concatenate([slope["cuts"] for slope in slopes])
-        above = graph("Not", graph("Less", graph.double(graph.columns(parts["scores"], places)), cuts))
+        above = graph("Not", graph("Less", graph.double(graph.columns(parts["x"], places)), cuts))
         above = graph("Mul", graph.double(above), graph.columns(known, places))
         terms.append(graph("MatMul", above, np.concatenate([np.diff(slope["values"]) for slope in slopes])))
     return terms
