@@ -181,12 +181,14 @@ def show(browser, model, path):
 
 def choose(browser, path):
     """Choose a file, and wait until the page tells of it."""
-    browser.evaluate("$('readout').textContent = ''")
+    browser.evaluate("$('readout').textContent = 'Reading'")
     document = browser.call("DOM.getDocument")["root"]["nodeId"]
     node = browser.call("DOM.querySelector", nodeId=document, selector="#model")["nodeId"]
     browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
     browser.evaluate(
-        "new Promise(done => (function look() { $('readout').textContent ? done() : setTimeout(look, 20); })())"
+        "new Promise(done => (function look() {"
+        "  $('readout').textContent.startsWith('Reading') ? setTimeout(look, 20) : done();"
+        "})())"
     )
 
 
