@@ -214,10 +214,12 @@ def test_equal_costs_go_to_the_later_class(classifier, numbers, path):
         np.array([-5, 0, 2**62]),
         np.array([1, 2, 3], np.uint8),
         np.array([0.0, 1.0, 2.0]),
+        np.array(["new", "old", "worn"], np.dtypes.StringDType()),
         np.array(["", "né", "\U0001f427"], object),
         np.array([False, True]),
+        np.array([np.False_, np.True_], object),
     ],
-    ids=lambda labels: f"{labels.dtype}",
+    ids=lambda labels: f"{labels.dtype} {labels[0]!r}",
 )
 def test_labels_keep_their_type(classifier, mixed, numbers, table, path, labels):
     model, X = (mixed, table[0]) if len(labels) == 2 else (classifier, numbers[0])
@@ -232,6 +234,7 @@ def test_labels_keep_their_type(classifier, mixed, numbers, table, path, labels)
     "labels",
     [
         np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]"),
+        np.array([1, 2, 3], "m8[ns]"),
         np.array([b"a", b"b", b"c"]),
         np.array([1, "a", True], object),
         np.array([1, 2, 2**63], np.uint64),

@@ -91,7 +91,9 @@ def _classifier_parts(model):
 
 def plain_classes(classes):
     """Labels as a list of whole numbers, numbers, flags or texts, all of one type."""
-    labels = classes.tolist() if classes.dtype.kind not in "mMSV" else list(classes)
+    numpy_types = np.bool_ | np.integer | np.floating | np.str_
+    plain = classes.dtype.kind not in "mM"  # durations are integers to numpy
+    labels = [label.item() if plain and isinstance(label, numpy_types) else label for label in classes]
     for kind in (bool, int, float, str):
         if all(type(label) is kind for label in labels) and not (kind is int and max(map(abs, labels)) >= 1 << 63):
             return labels
