@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
 from scorefield.data.checks import cast_numbers
-from scorefield.estimators.oversampling import least_claimed, rival_places
+from scorefield.estimators.selection import least_claimed, rival_places
 from scorefield.training import loop as training
 
 GAUSSIAN = ScoreDensity(model="gaussian")
