@@ -52,13 +52,14 @@ def log_odds(logits, label):
 def most_diverse(drawn, known, n):
     """Indices of n draws that are far from each other and from known rows, in ascending order.
 
-    Farthest first: each next row is the one whose nearest kept row is farthest away. Long tables are cut into blocks.
+    Farthest first: each next row is the one whose nearest kept row is farthest away. Long tables are cut into blocks,
+    each of which sees the rows kept from the blocks just before it.
     """
     known = known[rival_places(np.random.default_rng(0), len(known))]
     n_blocks = -(-n // SPREAD_BLOCK)
     kept = []
     for part, size in zip(np.array_split(np.arange(len(drawn)), n_blocks), _shares(n, n_blocks), strict=True):
-        nearest = cdist(drawn[part], known).min(axis=1)
+        nearest = cdist(drawn[part], np.concatenate([known, drawn[np.array(kept[-MAX_RIVALS:], int)]])).min(axis=1)
         for _ in range(size):
             best = int(np.argmax(nearest))
             kept.append(part[best])
