@@ -36,7 +36,6 @@ def export_onnx(model, path, *, replace=True):
     ...     export_onnx(density, pathlib.Path(folder) / "density.onnx")
     """
     path = _checked_path(path, ".onnx", replace)
-    check_exportable(model)
     try:
         from scorefield.estimators.onnx_graph import onnx_model
     except ModuleNotFoundError as error:

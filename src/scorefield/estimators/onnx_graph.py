@@ -38,11 +38,11 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
         return name
 
-    def single(self, values, **options):
-        return self("Cast", values, to=TensorProto.FLOAT, **options)
+    def single(self, values):
+        return self("Cast", values, to=TensorProto.FLOAT)
 
-    def double(self, values, **options):
-        return self("Cast", values, to=TensorProto.DOUBLE, **options)
+    def double(self, values):
+        return self("Cast", values, to=TensorProto.DOUBLE)
 
     def columns(self, values, places):
         """Columns of rows by their positions."""
