@@ -39,6 +39,7 @@ _PUBLIC = {
     "DensityDisplay": "display.displays",
     "BoundaryDisplay": "display.displays",
     "SamplesDisplay": "display.displays",
+    "ExplanationDisplay": "display.explanations",
     "Langevin": "sampling.samplers",
     "AnnealedLangevin": "sampling.samplers",
     "MALA": "sampling.samplers",
