@@ -176,6 +176,17 @@ def mixed_cell(name, before, row, column):
     return f"{wide[row].mean():.3f} ({rank[row]:.1f})"
 
 
+def outlier_cell(before, row, column):
+    """A cell of a table of outlier detection; the setting is the first word of the paragraph before it."""
+    rows = pd.DataFrame(map(json.loads, (RESULTS / "outliers" / "outliers.jsonl").read_text().splitlines()))
+    rows = rows[rows["setting"] == before.strip().split("\n\n")[-1].split()[0].strip(":").lower()]
+    measure = {"ROC AUC": "roc_auc", "average precision": "average_precision", "seconds": "seconds"}[column]
+    wide = rows.pivot_table(index="table", columns="method", values=measure)
+    if measure == "seconds":
+        return f"{wide[row].mean():.1f}"
+    return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
+
+
 def check(table, by_learner):
     """What is wrong in a table, if its numbers are those of committed rows."""
     if table.command.startswith("scorefield benchmark"):
@@ -185,6 +196,8 @@ def check(table, by_learner):
     name = table.command.rpartition("/")[2]
     if name and (RESULTS / "mixed" / f"{name}.jsonl").exists():
         return wrong_cells(table, lambda row, column: mixed_cell(name, table.before, row, column))
+    if name == "outliers":
+        return wrong_cells(table, lambda row, column: outlier_cell(table.before, row, column))
     return check_speed(table, name) if name and (RESULTS / "speed" / f"{name}.jsonl").exists() else []
 
 

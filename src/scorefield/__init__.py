@@ -10,6 +10,7 @@ _PUBLIC = {
     "ScoreClassifier": "estimators.classifier",
     "ScoreOverSampler": "estimators.oversampling",
     "ScoreImputer": "estimators.imputation",
+    "ScoreOutlierDetector": "estimators.outliers",
     "MixedEncoder": "estimators.mixed_encoder",
     "PriorCorrectedClassifier": "estimators.prior_correction",
     "ScoreFeatures": "estimators.features",

@@ -13,6 +13,7 @@ from scorefield import (
     ScoreDensity,
     ScoreFeatures,
     ScoreImputer,
+    ScoreOutlierDetector,
     ScoreOverSampler,
 )
 
@@ -36,6 +37,7 @@ DEFAULT = [
     LabellingClassifier(density=light("gaussian"), random_state=0),
     LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),
     LabellingClassifier("pseudo-density", density=light("gaussian"), random_state=0),
+    ScoreOutlierDetector(light("gaussian"), random_state=0),
     ScoreOverSampler(density=light("gaussian"), random_state=0),
 ]
 

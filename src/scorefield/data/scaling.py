@@ -85,6 +85,13 @@ class NormalScores:
             slopes[:, j] = np.where(np.isnan(column), 0.0, rates[places.clip(0, len(rates) - 1)])
         return slopes
 
+    def with_straight_tails(self):
+        """The same map, but the ends of a column are scored by their distance from its bulk, not by their ranks.
+
+        An extreme value, which its rank makes an ordinary maximum, is then as far out as it would be if it were new.
+        """
+        return NormalScores([_straight_tails(knots) for knots in self.knots])
+
     def _map(self, numbers, ways):
         result = np.empty(np.shape(numbers))
         for j, (column, (x, y)) in enumerate(zip(np.asarray(numbers, float).T, ways, strict=True)):
@@ -114,6 +121,24 @@ def _rank_knots(known):
     kept = np.unique(np.concatenate([[0, len(values) - 1], spread, np.flatnonzero(shared)]))
     low, high = np.where(shared, low, scores), np.where(shared, high, scores)
     return np.stack([values, scores, low, high])[:, kept]
+
+
+def _straight_tails(knots):
+    """Knots whose first and last score go on from the bulk in a straight line, where that is further out.
+
+    An end that many rows share is part of the bulk. The slope is that of the segment before the end or, if it is less,
+    that from the middle: two values close together must not send the rest of the column far away.
+    """
+    values, scores, low, high = knots.copy()
+    k, middle = len(values), int(np.abs(scores).argmin())
+    for end, inner, next_inner, sign in ((0, 1, 2, -1), (k - 1, k - 2, k - 3, 1)):
+        if k < 4 or low[end] < high[end]:
+            continue
+        starts = [j for j in (next_inner, middle) if (inner - j) * sign > 0]
+        slope = min((scores[inner] - scores[j]) / (values[inner] - values[j]) for j in starts)
+        straight = scores[inner] + slope * (values[end] - values[inner])
+        scores[end] = max(scores[end] * sign, straight * sign) * sign
+    return np.stack([values, scores, low, high])
 
 
 def reflected(values, low, high):

@@ -53,8 +53,25 @@ class RowModel:
 
     def log_densities(self, rows):
         """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
+        return self._energies(rows) + self.space.log_slopes(rows)
+
+    def _energies(self, rows):
+        """Log density of flat rows under the first class, in normal scores and up to the constant, (n,)."""
         energies = map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members))
-        return energies[:, 0].astype(np.float64) + self.space.log_slopes(rows)
+        return energies[:, 0].astype(np.float64)
+
+    def completed_scores(self, key, table, n_draws):
+        """Log density of each row of a table in normal scores, as the mean over draws of its gaps, (n,)."""
+        rows = self.space.with_straight_tails().rows(table)
+        energies, gaps = self._energies(rows), ~self._present(rows).all(axis=1)
+        if gaps.any():
+            drawn = self.impute(key, np.repeat(rows[gaps], n_draws, axis=0), label=0)
+            energies[gaps] = self._energies(drawn).reshape(-1, n_draws).mean(axis=1)
+        return energies
+
+    def _present(self, rows):
+        """True for every column of each row that has a value."""
+        return np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
 
     def scores(self, rows):
         """Fields of all classes in the normal scores of the numbers, (n, classes, p); 0 at gaps."""
@@ -77,7 +94,7 @@ class RowModel:
         rng = host_rng(key, Stream.CHAIN_STARTS)
         rounds = [rng.permutation(len(starts)) for _ in range(-(-n // len(starts)))]
         parents = np.concatenate(rounds)[:n] if rounds else np.zeros(0, int)
-        free = np.asarray(map_rows(Method(self.space.layout, "present"), starts[parents])).astype(bool)
+        free = self._present(starts[parents])
         rows = self._walk(key, starts[parents], free, ClassEnergy(self.joint, np.int32(label)), **chain)
         if limits is not None:
             self._bound(rows, *limits)
@@ -94,7 +111,7 @@ class RowModel:
 
     def impute(self, key, rows, label=None):
         """Flat rows whose gaps are drawn given the known cells: of one class, or of all together."""
-        free = ~np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
+        free = ~self._present(rows)
         wanting = np.flatnonzero(free.any(axis=1))
         filled = rows.copy()
         if len(wanting) == 0:
