@@ -1,6 +1,6 @@
 """Outlier detection on open tables: ours beside forests, neighbours, support vectors and tail probabilities.
 
-The rows of the rare class are the outliers of numeric tables, at most 1,000 rows to learn from and 2,000 to judge on:
+The rows of the rare class are the outliers of numeric tables, at most 800 rows to learn from and 2,000 to judge on:
 
 - novelty: learned from half of the common class, judged on the other half and the rare class
 - contaminated: learned from half of all rows, rare ones included, judged on the other half
@@ -32,7 +32,7 @@ from scorefield.studies.benchmark import tables
 NAMES = ("ecoli", "optical_digits", "satimage", "pen_digits", "abalone", "sick_euthyroid", "us_crime", "oil",
          "wine_quality", "mammography")  # fmt: skip
 SETTINGS = ("novelty", "contaminated")
-MAX_TRAINING, MAX_TEST = 1000, 2000
+MAX_TRAINING, MAX_TEST = 800, 2000
 
 
 def scores_of(detector):

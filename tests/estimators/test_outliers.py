@@ -64,11 +64,11 @@ def test_ties_are_never_outliers():
     assert (ScoreOutlierDetector(GAUSSIAN).fit_predict(np.ones((20, 2))) == 1).all()
 
 
-def test_auto_is_tukeys_outer_fence():
+def test_auto_is_the_fence_of_a_box_plot():
     """On a plane half the squared distance is exponential, with quartiles log(4/3) and log(4)."""
     X = np.random.default_rng(0).normal(size=(4000, 2))
     detector = ScoreOutlierDetector(GAUSSIAN).fit(X)
-    share = np.exp(-(np.log(4) + 3 * np.log(3)))  # of rows beyond the fence
+    share = np.exp(-(np.log(4) + 1.5 * np.log(3)))  # of rows beyond the fence
     expected, error = share * len(X), np.sqrt(share * len(X))
     assert abs(np.sum(detector.predict(X) == -1) - expected) < 4 * error
     assert detector.predict([[4.0, 0.0], [2.0, 0.0]]).tolist() == [-1, 1]

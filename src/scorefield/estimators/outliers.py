@@ -21,7 +21,7 @@ from scorefield.estimators._sklearn import (
 from scorefield.estimators.class_densities import seeded_clone
 from scorefield.estimators.density import ScoreDensity
 
-FAR_OUT = 3.0  # interquartile ranges below the lower quartile: Tukey's outer fence
+FENCE = 1.5  # interquartile ranges below the lower quartile: where box plots begin to show single rows
 
 
 @stored_by_public_name
@@ -35,8 +35,8 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
     contamination : "auto" or float in (0, 0.5]
         Share of the training rows to call outliers: ``offset_`` is that quantile of their scores. Of rows with equal
         scores at the quantile none is called an outlier, so that ties give fewer, never more. "auto" asks for no share:
-        an outlier scores more than 3 interquartile ranges below the lower quartile of the training rows (Tukey's outer
-        fence), which is rare in a table without outliers.
+        an outlier scores more than 1.5 interquartile ranges below the lower quartile of the training rows, as in a box
+        plot. On Gaussian rows without outliers that is 4.8 % of them in two columns and 1.9 % in ten.
     n_draws : int
         Draws per row with gaps; see Notes.
     random_state : None, int or generator
@@ -111,7 +111,7 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
         scores = np.asarray(self.score_samples(X), np.float64)
         if self.contamination == "auto":
             low, high = np.quantile(scores, [0.25, 0.75])
-            self.offset_ = float(low - FAR_OUT * (high - low))
+            self.offset_ = float(low - FENCE * (high - low))
         else:
             self.offset_ = float(np.quantile(scores, self.contamination))
         return self
