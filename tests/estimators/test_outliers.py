@@ -30,7 +30,7 @@ def correlated():
     return X, -0.5 * np.einsum("ni,ij,nj->n", X, np.linalg.inv(covariance), X)
 
 
-@pytest.mark.parametrize("model", ["gaussian", "energy"])
+@pytest.mark.parametrize("model", ["gaussian", "kernel", pytest.param("energy", marks=pytest.mark.slow)])
 def test_the_ranking_on_a_gaussian_is_that_of_the_mahalanobis_distance(correlated, model):
     X, truth = correlated
     detector = ScoreOutlierDetector(ScoreDensity(model=model, **LIGHT), random_state=0).fit(X)
@@ -38,11 +38,12 @@ def test_the_ranking_on_a_gaussian_is_that_of_the_mahalanobis_distance(correlate
     assert rank_correlation(-np.linalg.norm(X, axis=1), truth) < 0.9  # the control: distances without correlations
 
 
-def test_a_row_between_two_clusters_is_found():
+@pytest.mark.parametrize("model", ["kernel", pytest.param("energy", marks=pytest.mark.slow)])
+def test_a_row_between_two_clusters_is_found(model):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)) + np.where(rng.random(500) < 0.5, 5.0, -5.0)[:, None]
-    between, density = np.zeros((1, 3)), ScoreDensity(model="energy", **{**LIGHT, "max_steps": 1000})
-    detector = ScoreOutlierDetector(density, contamination=0.01, random_state=0).fit(X)
+    between = np.zeros((1, 3))
+    detector = ScoreOutlierDetector(ScoreDensity(model=model), contamination=0.01, random_state=0).fit(X)
     assert detector.predict(between) == [-1]
     assert detector.predict(X.mean(axis=0, keepdims=True) + 5.0) == [1]
     one_gaussian = ScoreOutlierDetector(GAUSSIAN, contamination=0.01).fit(X)
@@ -74,10 +75,11 @@ def test_auto_is_the_fence_of_a_box_plot():
     assert detector.predict([[4.0, 0.0], [2.0, 0.0]]).tolist() == [-1, 1]
 
 
-def test_outliers_among_the_training_rows_are_found():
+@pytest.mark.parametrize("model", ["kernel", pytest.param("energy", marks=pytest.mark.slow)])
+def test_outliers_among_the_training_rows_are_found(model):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(300, 3)), 8 * rng.normal(size=(15, 3)) + 12])
-    density = ScoreDensity(model="energy", **LIGHT)
+    density = ScoreDensity(model=model, **LIGHT)
     found = ScoreOutlierDetector(density, contamination=0.05, random_state=0).fit_predict(X) == -1
     assert found[-15:].mean() > 0.8
     assert found[:-15].mean() < 0.02
@@ -172,7 +174,7 @@ def test_a_detector_repeats_itself_and_can_be_stored(correlated, mixed):
     detector, table = mixed
     again = pickle.loads(pickle.dumps(detector))
     np.testing.assert_array_equal(again.decision_function(table), detector.decision_function(table))
-    light = ScoreOutlierDetector(ScoreDensity(model="energy", **LIGHT), random_state=3)
+    light = ScoreOutlierDetector(ScoreDensity(model="kernel"), random_state=3)
     np.testing.assert_array_equal(light.fit(X).score_samples(X), clone(light).fit(X).score_samples(X))
     assert light.density.random_state is None
 

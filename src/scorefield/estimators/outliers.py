@@ -98,7 +98,7 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
     def _density(self):
         return ScoreDensity() if self.density is None else self.density
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=False)  # that of the density
     def fit(self, X, y=None):
         """Learn the density of the rows of X, an array, a DataFrame or a pyarrow table; y is ignored."""
         self.seed_ = seed_from(self.random_state)

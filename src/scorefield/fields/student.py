@@ -76,6 +76,7 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
     size = 1 if per_column else d
     mean, scale = np.median(table, axis=0), np.cov(table, rowvar=False).reshape(d, d)
     floor = LEAST_SHARE * np.diag(np.diag(scale))
+    scale = scale + floor
     for _ in range(ITERATIONS):
         gaps = table - mean
         if per_column:
