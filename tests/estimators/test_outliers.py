@@ -142,7 +142,7 @@ def test_extreme_numbers_are_found_among_training_rows_and_new_ones(mixed):
     detector, table = mixed
     lowest = np.sort(detector.score_samples(table))[:2]
     assert detector.score_samples(table[:1]) == pytest.approx(lowest[0])
-    assert lowest[1] - lowest[0] > 50
+    assert lowest[1] - lowest[0] > 10
     ladder = pd.DataFrame({"a": 0.0, "b": [1000.0, 1500.0, 3000.0, 9000.0, 1e6], "gain": 0.0, "side": "right"})
     assert (np.diff(detector.score_samples(ladder)) < 0).all()
     by_rank = detector.density_.score_samples(table)

@@ -85,12 +85,12 @@ class NormalScores:
             slopes[:, j] = np.where(np.isnan(column), 0.0, rates[places.clip(0, len(rates) - 1)])
         return slopes
 
-    def with_straight_tails(self):
-        """The same map, but the ends of a column are scored by their distance from its bulk, not by their ranks.
+    def with_long_tails(self):
+        """The same map, but ends of a column that lie far from its bulk are further out than by their ranks.
 
-        An extreme value, which its rank makes an ordinary maximum, is then as far out as it would be if it were new.
+        A rank makes any extreme value an ordinary maximum. See `_long_tails`.
         """
-        return NormalScores([_straight_tails(knots) for knots in self.knots])
+        return NormalScores([_long_tails(knots) for knots in self.knots])
 
     def _map(self, numbers, ways):
         result = np.empty(np.shape(numbers))
@@ -123,11 +123,13 @@ def _rank_knots(known):
     return np.stack([values, scores, low, high])[:, kept]
 
 
-def _straight_tails(knots):
-    """Knots whose first and last score go on from the bulk in a straight line, where that is further out.
+def _long_tails(knots):
+    """Knots whose first and last score grow with the distance of the value from the bulk.
 
-    An end that many rows share is part of the bulk. The slope is that of the segment before the end or, if it is less,
-    that from the middle: two values close together must not send the rest of the column far away.
+    Where a straight line from the bulk ends beyond the rank's score by some excess, the score moves out by log(1 +
+    excess): a value fifty deviations away stands out, while the largest one of a heavy-tailed column does not outweigh
+    the other columns. An end that many rows share is part of the bulk. The slope is that of the segment before the end
+    or, if it is less, that from the middle: two values close together must not send the rest of the column far away.
     """
     values, scores, low, high = knots.copy()
     k, middle = len(values), int(np.abs(scores).argmin())
@@ -136,8 +138,8 @@ def _straight_tails(knots):
             continue
         starts = [j for j in (next_inner, middle) if (inner - j) * sign > 0]
         slope = min((scores[inner] - scores[j]) / (values[inner] - values[j]) for j in starts)
-        straight = scores[inner] + slope * (values[end] - values[inner])
-        scores[end] = max(scores[end] * sign, straight * sign) * sign
+        excess = scores[inner] + slope * (values[end] - values[inner]) - scores[end]
+        scores[end] += sign * np.log1p(max(sign * excess, 0.0))
     return np.stack([values, scores, low, high])
 
 

@@ -59,10 +59,11 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
     the log density of the known cells less the entropy of the others given them: a gap is neither typical nor odd. A
     row of nothing but gaps is typical.
 
-    In mixed tables numbers are measured as normal scores, so that units and spikes do not matter. Beyond the bulk of a
-    column the scores go on in a straight line: a number far from the others is odd even if it is one of the training
-    rows, where its rank alone would make it an ordinary maximum. A level that no training row has counts as one of half
-    a row.
+    In mixed tables numbers are measured as normal scores, so that units do not matter. Those of extreme numbers grow
+    with the distance from the bulk of their column, also among the training rows, where the rank alone would make them
+    ordinary maxima. A level that no training row has counts as one of half a row.
+
+    New rows score a little lower than rows that the density was fitted to, and are called outliers more often.
 
     ``score_samples``, ``decision_function`` and ``predict`` also take dask arrays and dataframes of numbers; they then
     return dask arrays.

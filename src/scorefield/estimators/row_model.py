@@ -62,7 +62,7 @@ class RowModel:
 
     def completed_scores(self, key, table, n_draws):
         """Log density of each row of a table in normal scores, as the mean over draws of its gaps, (n,)."""
-        rows = self.space.with_straight_tails().rows(table)
+        rows = self.space.with_long_tails().rows(table)
         energies, gaps = self._energies(rows), ~self._present(rows).all(axis=1)
         if gaps.any():
             drawn = self.impute(key, np.repeat(rows[gaps], n_draws, axis=0), label=0)
