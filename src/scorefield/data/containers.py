@@ -185,26 +185,80 @@ def fill_gaps(table, values):
     -------
     table : ndarray, DataFrame or Table
     """
-    whole, drawn = Table(table), Table(values)
-    known = {name: whole.cells(name).known for name in whole.names}
-    wanting = [name for name in drawn.names if not known[name].all()]
+    whole = Table(table)
+    return replace_cells(whole.native, values, {name: ~whole.cells(name).known for name in Table(values).names})
+
+
+def replace_cells(table, values, chosen):
+    """A table with some cells taken from another one; the others stay as they are.
+
+    Parameters
+    ----------
+    table, values : ndarray, DataFrame or Table
+        Of the same container and length.
+    chosen : dict
+        For names of columns, an array of bool: True for cells that are taken from `values`.
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    whole, other = Table(table), Table(values)
+    chosen = {name: mask for name, mask in chosen.items() if mask.any()}
     if whole.container["type"] == "numpy":
         result = whole.native.copy()
-        for i in wanting:
-            result[~known[i], i] = drawn.native[~known[i], i]
+        for i, mask in chosen.items():
+            result[mask, i] = other.native[mask, i]
         return result
     if whole.container["type"] == "pandas":
         result = whole.native.copy()
-        for name in wanting:
+        for name, mask in chosen.items():
             i, own = whole.names.index(name), whole.native.iloc[:, whole.names.index(name)]
-            new = drawn.native.iloc[:, drawn.names.index(name)].set_axis(own.index)
-            result.isetitem(i, own.where(known[name], new))
+            new = other.native.iloc[:, other.names.index(name)].set_axis(own.index)
+            result.isetitem(i, own.where(~mask, new))
         return result
-    frame, other = (nw.from_native(each.native, eager_only=True) for each in (whole, drawn))
-    for name in wanting:
-        mask = nw.new_series("known", known[name], backend=frame.implementation)
-        frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
+    frame, new = (nw.from_native(each.native, eager_only=True) for each in (whole, other))
+    for name, mask in chosen.items():
+        kept = nw.new_series("kept", ~mask, backend=frame.implementation)
+        frame = frame.with_columns(frame[name].zip_with(kept, new[name]).alias(name))
     return frame.to_native()
+
+
+def append_column(table, name, values):
+    """A table with one more column of numbers at its end.
+
+    Parameters
+    ----------
+    table : ndarray, DataFrame or Table
+    name : str or int
+        Not used for arrays.
+    values : ndarray of shape (n,)
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    kind = Table(table).container["type"]
+    if kind == "numpy":
+        return np.column_stack([table, values.astype(object) if table.dtype.kind in "OUT" else values])
+    if kind == "pandas":
+        table = table.copy()
+        table[name] = values
+        return table
+    frame = nw.from_native(table, eager_only=True)
+    return frame.with_columns(nw.new_series(name, values, backend=frame.implementation)).to_native()
+
+
+def split_column(table, name):
+    """A table without one column, and the numbers of that column; inverse of `append_column`."""
+    whole = Table(table)
+    position = whole.names.index(name)
+    values = whole.cells(name).values.astype(np.float64)
+    if whole.container["type"] == "numpy":
+        return np.delete(whole.native, position, axis=1), values
+    if whole.container["type"] == "pandas":
+        return whole.native.drop(columns=whole.native.columns[position]), values
+    return nw.from_native(whole.native, eager_only=True).drop(name).to_native(), values
 
 
 def append_rows(table, rows):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import Method
+from scorefield._jax.pytrees import Method, leaf
 from scorefield._jax.random import Stream, host_rng
 from scorefield._jax.storage import from_plain, to_plain
 from scorefield.data.containers import fill_gaps
@@ -15,6 +15,7 @@ from scorefield.data.row_space import RowSpace, split_rows
 from scorefield.data.scaling import reflected
 from scorefield.estimators.ensemble import member_splits
 from scorefield.estimators.joint_model import class_frame, train_joint
+from scorefield.fields.base import Tempered
 from scorefield.fields.joint import AnyClass, ClassEnergy
 from scorefield.inference.row_constants import row_constant
 from scorefield.sampling.row_chains import walk
@@ -51,22 +52,21 @@ class RowModel:
         """Log joint densities of all classes less those of the margins, (n, classes)."""
         return map_rows(Method(self.joint, "logits"), rows, points=len(self.joint.members))
 
+    def energies(self, rows):
+        """Log joint densities of all classes in the normal scores of numbers, up to constants, (n, classes)."""
+        return map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members)).astype(np.float64)
+
     def log_densities(self, rows):
         """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
-        return self._energies(rows) + self.space.log_slopes(rows)
-
-    def _energies(self, rows):
-        """Log density of flat rows under the first class, in normal scores and up to the constant, (n,)."""
-        energies = map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members))
-        return energies[:, 0].astype(np.float64)
+        return self.energies(rows)[:, 0] + self.space.log_slopes(rows)
 
     def completed_scores(self, key, table, n_draws):
         """Log density of each row of a table in normal scores, as the mean over draws of its gaps, (n,)."""
         rows = self.space.with_long_tails().rows(table)
-        energies, gaps = self._energies(rows), ~self._present(rows).all(axis=1)
+        energies, gaps = self.energies(rows)[:, 0], ~self._present(rows).all(axis=1)
         if gaps.any():
             drawn = self.impute(key, np.repeat(rows[gaps], n_draws, axis=0), label=0)
-            energies[gaps] = self._energies(drawn).reshape(-1, n_draws).mean(axis=1)
+            energies[gaps] = self.energies(drawn)[:, 0].reshape(-1, n_draws).mean(axis=1)
         return energies
 
     def _present(self, rows):
@@ -86,7 +86,7 @@ class RowModel:
         """n flat rows of a class, with the indices of the rows that their chains started from.
 
         Gaps of a start row stay gaps. `limits` are two arrays (p,) that numbers are kept within; `chain` may give the
-        step and the number of steps.
+        step, the number of steps and the temperature.
         """
         if starts is None:
             starts = self.start_rows[label]
@@ -100,9 +100,10 @@ class RowModel:
             self._bound(rows, *limits)
         return rows, parents
 
-    def _walk(self, key, rows, free, energy, step=STEP, n_steps=None):
+    def _walk(self, key, rows, free, energy, step=STEP, n_steps=None, temperature=1.0):
         n_steps = n_steps or max(FEWEST_STEPS, STEPS_PER_COLUMN * len(self.space.layout.variables))
-        return walk(key, energy, self.color, rows, free, step=step, n_steps=n_steps)
+        energy = energy if temperature == 1 else Tempered(energy, leaf(temperature))
+        return walk(key, energy, self.joint.base, self.color, rows, free, step=step, n_steps=n_steps)
 
     def _bound(self, rows, low, high):
         """Reflect numbers at their limits, in place."""
