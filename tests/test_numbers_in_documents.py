@@ -214,6 +214,7 @@ def test_tables_show_the_numbers_of_the_rows(page, by_learner):
         ("docs/guide/benchmark.rst", "- 0.632 (6.8)\n", "- 0.628 (8.7)\n"),  # that of the next row
         ("docs/guide/performance.rst", "- 0.83\n", "- 0.37\n"),  # that of the next column
         ("docs/guide/mixed_results.rst", "- 0.727\n", "- 0.963\n"),  # that of SMOTENC
+        ("docs/guide/outliers.rst", "- 0.310 (3.1)\n", "- 0.287 (3.6)\n"),  # that of the next row
     ],
 )
 def test_a_number_in_another_place_is_noticed(path, right, wrong, by_learner):
