@@ -504,8 +504,20 @@ def test_usage_errors_have_code_two(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["resample", "fit", "predict", "sample", "quality", "columns", "impute", "outliers", "export", "info"]
-    + ["reproduce", "demo"],
+    [
+        "resample",
+        "fit",
+        "predict",
+        "sample",
+        "quality",
+        "columns",
+        "impute",
+        "outliers",
+        "export",
+        "info",
+        "reproduce",
+        "demo",
+    ],
 )
 def test_help_shows_an_example(command):
     result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
