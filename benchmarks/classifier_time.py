@@ -1,0 +1,108 @@
+"""Seconds of fit and predict_proba of ScoreClassifier beside a forest, boosting and tuned XGBoost, warm and cold.
+
+Two thirds of each table are learned and the rest is predicted. Warm is the least of several runs in one process, after
+one that compiles; cold is a process of its own, from its start to its end, without and with programs that an earlier
+process kept (`cache_programs`). The ratios to the tuned XGBoost are what is compared; seconds depend on the machine.
+Log loss and accuracy stand beside the time.
+
+    python benchmarks/classifier_time.py [--quick] [--repeats 2] [--out results/speed]
+"""
+
+import sys
+import tempfile
+import time
+import warnings
+
+from scipy.stats import gmean, loguniform, randint, uniform
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import RandomizedSearchCV, train_test_split
+
+from _timing import Rows, absent, fresh_process, parse
+from scorefield import ScoreClassifier
+from scorefield.studies.benchmark import tables
+
+BUNDLED = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+OPEN = ("ecoli", "car_eval_34", "yeast_me2", "oil", "abalone")
+OURS, REFERENCE = "ScoreClassifier", "XGBoost, tuned"
+COLD = """
+import sys
+from sklearn.datasets import load_iris
+from scorefield import ScoreClassifier, cache_programs
+if sys.argv[1]:
+    cache_programs(sys.argv[1])
+X, y = load_iris(return_X_y=True)
+ScoreClassifier(random_state=0).fit(X, y).predict_proba(X)
+"""
+
+
+def tuned_xgboost(seed):
+    """XGBoost whose settings are the best of 20 random draws, by log loss over three folds."""
+    from xgboost import XGBClassifier
+
+    space = {
+        "n_estimators": randint(50, 400), "max_depth": randint(2, 9), "learning_rate": loguniform(0.01, 0.3),
+        "subsample": uniform(0.5, 0.5), "colsample_bytree": uniform(0.5, 0.5), "min_child_weight": loguniform(0.5, 10),
+    }  # fmt: skip
+    base = XGBClassifier(random_state=seed, n_jobs=-1)
+    return RandomizedSearchCV(base, space, n_iter=20, cv=3, scoring="neg_log_loss", random_state=seed)
+
+
+def classifiers(seed):
+    found = {
+        OURS: ScoreClassifier(random_state=seed),
+        "forest of 500": RandomForestClassifier(500, random_state=seed, n_jobs=-1),
+        "HistGradientBoosting": HistGradientBoostingClassifier(random_state=seed),
+    }
+    if not absent("xgboost", "pip install xgboost"):
+        found[REFERENCE] = tuned_xgboost(seed)
+    return found
+
+
+def load(name):
+    return BUNDLED[name](return_X_y=True) if name in BUNDLED else tables.load(name)
+
+
+def measure(name, seed, repeats):
+    """Yield a row for each classifier on one table."""
+    X, y = load(name)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=seed)
+    for method, model in classifiers(seed).items():
+        times = []
+        for _ in range(repeats + (method == OURS)):  # one more, which compiles
+            begin = time.perf_counter()
+            proba = model.fit(X_train, y_train).predict_proba(X_test)
+            times.append(time.perf_counter() - begin)
+        yield {
+            "table": name, "method": method, "first_seconds": times[0], "seconds": min(times[-repeats:]),
+            "log_loss": log_loss(y_test, proba), "accuracy": accuracy_score(y_test, proba.argmax(axis=1)),
+        }  # fmt: skip
+
+
+def main():
+    options = parse(__doc__, repeats=2)
+    warnings.simplefilter("ignore")
+    rows = Rows("classifier_time", options)
+    for name in ["iris"] if options.quick else [*BUNDLED, *OPEN]:
+        for row in measure(name, 0, options.repeats):
+            rows.add(
+                f"{name:<14} {row['method']:<22} {row['seconds']:7.2f} s (first {row['first_seconds']:6.2f}), log loss "
+                f"{row['log_loss']:.3f}, accuracy {row['accuracy']:.3f}",
+                **row,
+            )
+    for method in dict.fromkeys(row["method"] for row in rows.rows):
+        pairs = [(row["seconds"], other["seconds"]) for row in rows.rows for other in rows.rows
+                 if row["method"] == method and other["method"] == REFERENCE and row["table"] == other["table"]]  # fmt: skip
+        if pairs:
+            print(f"{method:<22} {gmean([a / b for a, b in pairs]):.2f} times {REFERENCE}, in the geometric mean")
+    with tempfile.TemporaryDirectory() as folder:
+        for label, kept in (("nothing kept", ""), ("programs being kept", folder), ("programs kept", folder)):
+            seconds = min(fresh_process(COLD, kept)[0] for _ in range(1 if kept else options.repeats))
+            rows.add(f"iris, a process of its own, {label}: {seconds:.1f} s", table="iris", method="cold", kept=label,
+                     seconds=seconds)  # fmt: skip
+    rows.write()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
