@@ -91,10 +91,10 @@ def main():
                 f"{row['log_loss']:.3f}, accuracy {row['accuracy']:.3f}",
                 **row,
             )
+    seconds = {(row["table"], row["method"]): row["seconds"] for row in rows.rows}
     for method in dict.fromkeys(row["method"] for row in rows.rows):
-        pairs = [(row["seconds"], other["seconds"]) for row in rows.rows for other in rows.rows
-                 if row["method"] == method and other["method"] == REFERENCE and row["table"] == other["table"]]  # fmt: skip
-        if pairs:
+        pairs = [(own, seconds.get((name, REFERENCE))) for (name, other), own in seconds.items() if other == method]
+        if all(reference for _, reference in pairs):
             print(f"{method:<22} {gmean([a / b for a, b in pairs]):.2f} times {REFERENCE}, in the geometric mean")
     with tempfile.TemporaryDirectory() as folder:
         for label, kept in (("nothing kept", ""), ("programs being kept", folder), ("programs kept", folder)):
