@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.checks import cast_numbers, check_one_kind
+from scorefield.data.checks import cast_numbers, check_one_kind, plain
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
@@ -34,6 +34,7 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity, generator_options
+from scorefield.estimators.diagnosed import DiagnosedOverSampler
 from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
 from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
@@ -50,11 +51,6 @@ FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 def rival_places(rng, n):
     """Indices of all n rows, or of MAX_RIVALS at random."""
     return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
-
-
-def plain(label):
-    """A label as a plain Python object: 1, not np.int64(1)."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def varying_columns(rows):
@@ -95,7 +91,7 @@ def _least_claimed_rows(model, rows, label, n):
 
 
 @stored_by_public_name
-class ScoreOverSampler(BaseOverSampler):
+class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
     """Over-sample classes with rows drawn from their learned score fields.
 
     Parameters
@@ -125,6 +121,10 @@ class ScoreOverSampler(BaseOverSampler):
     densities_ : dict
         Label to fitted density, for the classes that were enlarged by one; empty for mixed tables, whose classes share
         one energy.
+    varying_columns_ : dict
+        Label to the indices of the columns that vary within the class, which its density is over.
+    row_model_ : dict
+        The energy of the classes of a mixed table as plain arrays; absent for tables of numbers.
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int
@@ -228,6 +228,7 @@ class ScoreOverSampler(BaseOverSampler):
         """
         check_one_kind(y)
         columns = self._kinds(X)
+        vars(self).pop("row_model_", None)  # of an earlier mixed table
         if is_mixed(X, columns):
             return self._resample_mixed(X, y, columns)
         if not is_frame(X) or hasattr(X, "iloc"):
@@ -285,6 +286,7 @@ class ScoreOverSampler(BaseOverSampler):
         learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
         options = generator_options(self.density or ScoreDensity())
         model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
+        self.row_model_ = model.to_plain()
         chain = self._mixed_chain(options.get("noise") or NOISE)
         drawn, parents = [], []
         for k, label in enumerate(classes):
@@ -413,8 +415,7 @@ class ScoreOverSampler(BaseOverSampler):
             noise = 0.1 * (spread() if spread else column_spread(numbers))
             return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
         density = self.densities_[label]
-        default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
-        sampler = self.sampler or density.sampler or default
+        sampler = self._sampler_of(density)
 
         def draw(n):
             drawn = repeated(n)  # columns that are constant within the class stay so
@@ -430,10 +431,14 @@ class ScoreOverSampler(BaseOverSampler):
 
         return draw
 
+    def _sampler_of(self, density):
+        return self.sampler or density.sampler or Langevin(density.safe_step(0.02), chain_length=50, discard=0.98)
+
     def _fitted_densities(self, tables, rngs):
         """Densities of the classes, each over the columns that vary within it; all are trained together."""
-        varying = {label: rows[:, varying_columns(rows)] for label, rows in tables.items()}
-        varying = {label: rows for label, rows in varying.items() if rows.shape[1]}
+        places = {label: varying_columns(rows) for label, rows in tables.items()}
+        self.varying_columns_ = {label: own for label, own in places.items() if len(own)}
+        varying = {label: tables[label][:, own] for label, own in self.varying_columns_.items()}
         densities = []
         for label, rows in varying.items():
             density = ScoreDensity() if self.density is None else self.density
