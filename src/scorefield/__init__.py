@@ -31,6 +31,7 @@ _PUBLIC = {
     "DensityDisplay": "display.displays",
     "BoundaryDisplay": "display.displays",
     "SamplesDisplay": "display.displays",
+    "DiagnosisDisplay": "display.diagnosis",
     "Langevin": "sampling.samplers",
     "AnnealedLangevin": "sampling.samplers",
     "MALA": "sampling.samplers",
