@@ -190,4 +190,4 @@ def test_prior_correction_of_selected_rows_is_announced():
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             PriorCorrectedClassifier(make_pipeline(sampler, LogisticRegression())).fit(X, y)
-        assert sum("use selectivity=1" in str(warning.message) for warning in seen) == n_warnings
+        assert sum("selectivity=1 here" in str(warning.message) for warning in seen) == n_warnings

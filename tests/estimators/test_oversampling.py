@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
 from scorefield.data.checks import cast_numbers
-from scorefield.estimators.oversampling import least_claimed, rival_places
+from scorefield.estimators.selection import least_claimed, rival_places
 from scorefield.training import loop as training
 
 GAUSSIAN = ScoreDensity(model="gaussian")
@@ -68,6 +68,75 @@ def test_rows_and_bookkeeping():
     near = over(sampler=Langevin(1e-6, 1, 0.0))
     X_near, _ = near.fit_resample(X, y)
     np.testing.assert_allclose(X_near[120:], X[near.parent_indices_[120:]], atol=0.02)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    """Two Gaussian classes whose densities are known; the second is rare."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-1, 1, (600, 2)), rng.normal(1, 1, (60, 2))])
+    return X, np.repeat([0, 1], [600, 60])
+
+
+def drawn_where(table, where, **options):
+    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), where=where, random_state=0, **options)
+    X, _ = sampler.fit_resample(*table)
+    return X[sampler.is_synthetic_]
+
+
+def test_where_rows_are_kept(overlapping):
+    everywhere = drawn_where(overlapping, "everywhere")
+    kept = {where: drawn_where(overlapping, where) for where in ("clear", "core", "boundary", "diverse")}
+    assert {len(rows) for rows in kept.values()} == {len(everywhere)}
+
+    def log_density(rows):  # of the rare class, up to a constant
+        return -((rows - 1) ** 2).sum(axis=1) / 2
+
+    def log_odds(rows):  # with the frequencies of the classes
+        return 2 * rows.sum(axis=1) - np.log(10)
+
+    def nearest(rows):
+        return np.sort(np.sqrt(((rows[:, None] - rows) ** 2).sum(axis=-1)), axis=1)[:, 1].mean()
+
+    assert log_density(kept["core"]).mean() > log_density(everywhere).mean() + 0.3
+    assert np.abs(log_odds(kept["boundary"])).mean() < 0.8 * np.abs(log_odds(everywhere)).mean()
+    assert log_odds(kept["clear"]).mean() > log_odds(everywhere).mean() + 1
+    assert nearest(kept["diverse"]) > 1.2 * nearest(everywhere)
+    # The others do not do what one asks for: each measure tells its rule from the rest.
+    assert (
+        max(log_density(rows).mean() for where, rows in kept.items() if where != "core")
+        < log_density(kept["core"]).mean()
+    )
+    assert min(nearest(kept["diverse"]) / nearest(rows) for where, rows in kept.items() if where != "diverse") > 1.2
+
+
+def test_more_draws_choose_harder(overlapping):
+    few, many = (drawn_where(overlapping, "core", selectivity=s) for s in (1.0, 6.0))
+    assert ((many - 1) ** 2).sum(axis=1).mean() < 0.8 * ((few - 1) ** 2).sum(axis=1).mean()
+
+
+def test_where_in_a_mixed_table():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [150, 40])
+    X = pd.DataFrame({"x": rng.normal(y == "b", 1), "c": np.where(rng.random(190) < 0.5 + 0.3 * (y == "b"), "u", "v")})
+    made = {}
+    for where in ("everywhere", "core", "boundary", "diverse"):
+        sampler = ScoreOverSampler(density=ScoreDensity(hidden=(16, 16), max_steps=100), where=where, random_state=0)
+        table, _ = sampler.fit_resample(X, y)
+        made[where] = table[sampler.is_synthetic_]
+        assert len(made[where]) == 110
+    assert made["core"]["x"].std() < made["everywhere"]["x"].std() < made["diverse"]["x"].std()
+
+    def distance(rows):  # absolute log odds of the truth
+        odds = rows["x"] - 0.5 + np.where(rows["c"] == "u", np.log(0.8 / 0.5), np.log(0.2 / 0.5)) + np.log(40 / 150)
+        return np.abs(odds).mean()
+
+    assert distance(made["boundary"]) < 0.8 * distance(made["everywhere"])
+
+
+def test_an_unknown_place_is_refused(overlapping):
+    with pytest.raises(ValueError, match="where"):
+        drawn_where(overlapping, "nowhere")
 
 
 def test_selectivity_keeps_rows_that_other_classes_claim_least():

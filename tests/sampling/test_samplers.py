@@ -327,3 +327,12 @@ def test_parameters_as_scikit_learn_expects_them():
     assert Langevin() != MALA()
     with pytest.raises(ValueError, match="'epsilon'"):
         sampler.set_params(epsilon=1)
+
+
+@pytest.mark.parametrize("sampler", [Langevin(0.05, 400, 0.5, temperature=4.0), MALA(0.5, 200, 0.5, temperature=4.0)])
+def test_a_temperature_widens_the_law(sampler, key):
+    """p^(1/4) of a standard Gaussian has twice its deviation."""
+    rows = sampler.sample(key, standard_gaussian(2), 20_000, np.zeros((1, 2))).rows
+    np.testing.assert_allclose(rows.std(axis=0), 2.0, rtol=0.1)
+    with pytest.raises(ValueError, match="temperature > 0"):
+        type(sampler)(temperature=0.0).sample(key, standard_gaussian(2), 10, np.zeros((1, 2)))

@@ -185,25 +185,42 @@ def fill_gaps(table, values):
     -------
     table : ndarray, DataFrame or Table
     """
-    whole, drawn = Table(table), Table(values)
-    known = {name: whole.cells(name).known for name in whole.names}
-    wanting = [name for name in drawn.names if not known[name].all()]
+    whole = Table(table)
+    return replace_cells(whole.native, values, {name: ~whole.cells(name).known for name in Table(values).names})
+
+
+def replace_cells(table, values, chosen):
+    """A table with some cells taken from another one; the others stay as they are.
+
+    Parameters
+    ----------
+    table, values : ndarray, DataFrame or Table
+        Of the same container and length.
+    chosen : dict
+        For names of columns, an array of bool: True for cells that are taken from `values`.
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    whole, other = Table(table), Table(values)
+    chosen = {name: mask for name, mask in chosen.items() if mask.any()}
     if whole.container["type"] == "numpy":
         result = whole.native.copy()
-        for i in wanting:
-            result[~known[i], i] = drawn.native[~known[i], i]
+        for i, mask in chosen.items():
+            result[mask, i] = other.native[mask, i]
         return result
     if whole.container["type"] == "pandas":
         result = whole.native.copy()
-        for name in wanting:
+        for name, mask in chosen.items():
             i, own = whole.names.index(name), whole.native.iloc[:, whole.names.index(name)]
-            new = drawn.native.iloc[:, drawn.names.index(name)].set_axis(own.index)
-            result.isetitem(i, own.where(known[name], new))
+            new = other.native.iloc[:, other.names.index(name)].set_axis(own.index)
+            result.isetitem(i, own.where(~mask, new))
         return result
-    frame, other = (nw.from_native(each.native, eager_only=True) for each in (whole, drawn))
-    for name in wanting:
-        mask = nw.new_series("known", known[name], backend=frame.implementation)
-        frame = frame.with_columns(frame[name].zip_with(mask, other[name]).alias(name))
+    frame, new = (nw.from_native(each.native, eager_only=True) for each in (whole, other))
+    for name, mask in chosen.items():
+        kept = nw.new_series("kept", ~mask, backend=frame.implementation)
+        frame = frame.with_columns(frame[name].zip_with(kept, new[name]).alias(name))
     return frame.to_native()
 
 

@@ -29,6 +29,7 @@ class RowSpace:
         place = {-1: -1, **{k: i for i, k in enumerate(self.kept)}}
         modelled = [v for v in encoder.variables if v.category not in tied]
         variables = tuple((v.number, place[v.category]) for v in modelled)
+        self.names = [v.name for v in modelled]  # of the columns of the layout
         sizes = tuple(v.n_levels for v in modelled if v.category >= 0)
         self.layout = RowLayout(len(scores.knots), sizes, variables)
 

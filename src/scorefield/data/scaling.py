@@ -36,6 +36,14 @@ def decorrelation(z):
     return (vectors / values) @ vectors.T, (vectors * values) @ vectors.T
 
 
+def raw_rows(z, mean, scale):
+    """Rows in the units of the table from standardised ones in single precision, whose rounding is removed."""
+    # Six digits of the scale: single precision holds seven, and a column of whole numbers or cents gets them back.
+    digits = 5 - np.floor(np.log10(scale)).astype(int)
+    rows = z.astype(np.float64) * scale + mean
+    return np.column_stack([np.round(column, n) for column, n in zip(rows.T, digits.tolist(), strict=True)])
+
+
 def column_scale(mean, deviation, dtype):
     """The deviation of each column; a constant column is scaled by its size instead."""
     tiny = 8 * np.finfo(dtype).eps * np.abs(mean)  # rounding of the values themselves

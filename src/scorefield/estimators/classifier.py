@@ -25,7 +25,7 @@ from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.dask import partition_wise
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
-from scorefield.data.scaling import column_units
+from scorefield.data.scaling import column_units, raw_rows
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
@@ -454,25 +454,51 @@ class ScoreClassifier(DiagnosedClassifier, TableInput, CallbackSupportMixin, Cla
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
         X = self._read(X)
-        if hasattr(self, "densities_"):
-            logs = self._log_likelihood(X)
-            logits = self._posterior_logits(X, logs)
-        else:
-            logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
-            logits, logs = self._calibrated(logits + self._class_constants()), logs + self._density_constants(X)
+        logits, logs = self.logits_and_log_likelihood(X)
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
         return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
+
+    def logits_and_log_likelihood(self, X):
+        """Log posteriors up to a constant per row, and log p(x | y), both (n, classes), of rows that were read."""
+        if hasattr(self, "densities_"):
+            logs = self._log_likelihood(X)
+            return self._posterior_logits(X, logs), logs
+        logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
+        return self._calibrated(logits + self._class_constants()), logs + self._density_constants(X)
 
     def log_posterior_function(self):
         """Log posteriors of all classes, up to a constant per point, as a jax function of one point of X."""
         check_is_fitted(self)
+        if self._mixed:
+            raise TypeError(
+                "Expected a model of complete numbers, got one of a mixed table, whose posterior is not a function of "
+                "points; use boundary_distance, explain or counterfactuals."
+            )
         if hasattr(self, "densities_"):
             self._need_fields()
             logits = SideBySide(tuple(density.log_density_function() for density in self.densities_))
-            constants = np.log(self.frequencies_)
-        else:
-            logits = OfRawRows(Method(from_plain(self.model_), "logits"), self.mean_, self.scale_)
-            constants = self._class_constants()
+            return self._calibrated_function(logits, np.log(self.frequencies_))
+        return self._joint_posterior(OfRawRows(Method(from_plain(self.model_), "logits"), self.mean_, self.scale_))
+
+    def known_rows(self):
+        """Up to 1,024 rows of each class that a model of numbers was fitted to, in the units of X."""
+        if hasattr(self, "densities_"):
+            self._need_fields()
+            return [density.known_rows() for density in self.densities_]
+        return [raw_rows(rows, self.mean_, self.scale_) for rows in self.start_rows_]
+
+    def log_posterior_of_inputs(self):
+        """`log_posterior_function` of a mixed table: of the inputs of its network, see `RowLayout.inputs`."""
+        return self._joint_posterior(Method(from_plain(self.model_), "logits_at_inputs"))
+
+    def log_posterior_of_rows(self):
+        """`log_posterior_function` of a mixed table: of flat rows, as `RowSpace.rows` makes them."""
+        return self._joint_posterior(Method(from_plain(self.model_), "logits"))
+
+    def _joint_posterior(self, logits):
+        return self._calibrated_function(logits, self._class_constants())
+
+    def _calibrated_function(self, logits, constants):
         return Plus(Times(logits, 1 / self.temperature_), self._calibrated(constants))
 
     def _need_fields(self):

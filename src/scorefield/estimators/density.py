@@ -18,7 +18,7 @@ from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
-from scorefield.data.scaling import column_units, decorrelation
+from scorefield.data.scaling import column_units, decorrelation, raw_rows
 from scorefield.data.splits import split_distinct
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
@@ -613,6 +613,11 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
             return ReverseDiffusion()
         chain = MALA if self._has_potential(field) and field.conservative else Langevin
         return chain(self.safe_step(0.05), 200, 0.995)
+
+    def known_rows(self):
+        """Up to 1,024 rows that a model of numbers was fitted to, in the units of X."""
+        rows = self.start_rows_ if self.mix_ is None else self.start_rows_ @ self.unmix_
+        return raw_rows(rows, self.mean_, self.scale_)
 
     def _in_units_of_X(self, samples):
         rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_

@@ -9,18 +9,18 @@ import jax
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy, check_target_type
-from scipy.special import logsumexp
-from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import label_binarize
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from scorefield._jax.batching import map_rows
 from scorefield._jax.errors import warn_caller
+from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import cast_numbers, check_one_kind, plain
-from scorefield.data.containers import Table, append_rows
+from scorefield.data.containers import Table, append_rows, take_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_spread, reflected
@@ -33,43 +33,33 @@ from scorefield.estimators._sklearn import (
     sklearn_validate_data,
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
+from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity, generator_options
 from scorefield.estimators.diagnosed import DiagnosedOverSampler
 from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
+from scorefield.estimators.selection import (
+    WHERE,
+    greatest,
+    least_claimed,
+    log_odds,
+    most_diverse,
+    rival_places,
+    rule_and_draws,
+)
 from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
 BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
-MAX_RIVALS = 2000  # rows that stand for a class when generated rows are judged: each costs this many distances
-NEIGHBORS = 5  # whose distance tells how much a class claims a place
 JUST_BELOW_HALF = 0.499999
 MAX_LEARNED, MAX_OTHERS = 20_000, 10_000  # rows per class, enlarged or not, that mixed rows are learned from
+ODDS_MEMBERS = 2  # of the classifier whose log odds tell the boundary
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
-
-
-def rival_places(rng, n):
-    """Indices of all n rows, or of MAX_RIVALS at random."""
-    return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
 
 
 def varying_columns(rows):
     """Indices of the columns that are not constant."""
     return np.flatnonzero(np.ptp(rows, axis=0) > 0)
-
-
-def least_claimed(drawn, own, rivals, n):
-    """Indices of the n draws with the smallest own/other distance ratio, in ascending order."""
-    own = own[rival_places(np.random.default_rng(0), len(own))]  # as many as rivals at most: only the order matters
-    scale = column_spread(np.concatenate([own, rivals]))
-    scale = np.where(scale > 0, scale, 1.0)
-
-    def distance(rows):
-        neighbors = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows))).fit(rows / scale)
-        return neighbors.kneighbors(drawn / scale)[0][:, -1]
-
-    claim = distance(own) / np.maximum(distance(rivals), np.finfo(float).tiny)
-    return np.sort(np.argsort(claim, kind="stable")[:n])
 
 
 def _learned_places(rng, codes, classes, wanted):
@@ -80,14 +70,6 @@ def _learned_places(rng, codes, classes, wanted):
         most = MAX_LEARNED if label in wanted else MAX_OTHERS
         places.append(own if len(own) <= most else rng.choice(own, most, replace=False))
     return np.sort(np.concatenate(places))
-
-
-def _least_claimed_rows(model, rows, label, n):
-    """Indices of the n rows with the greatest odds of their class, by the energies of all classes."""
-    logits = model.logits(rows).astype(np.float64)
-    others = np.delete(logits, label, axis=1)
-    odds = logits[:, label] - logsumexp(others, axis=1)
-    return np.sort(np.argsort(-odds, kind="stable")[:n])
 
 
 @stored_by_public_name
@@ -106,10 +88,15 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         Columns of categories by name, index or mask, beside those that are recognised; "auto" and None name none.
     random_state : None, int or generator
     selectivity : float >= 1
-        Rows drawn for each row kept. With 1 every row is kept, and generated rows follow the learned law of their
-        class. With 2 the half is kept that the other classes claim least (by distances to both in tables of numbers,
-        by the odds of the classes' energies in mixed tables). That raises average precision before several
-        classifiers, but the kept rows follow another law, which biases probabilities.
+        Rows drawn for each row kept; which ones are kept is told by ``where``. 1 draws no more than are needed for
+        "everywhere", and twice as many for the others.
+    where : {"everywhere", "clear", "core", "boundary", "diverse"}
+        "everywhere" keeps every drawn row, so that generated rows follow the learned law of their class; with a
+        ``selectivity`` above 1 it is "clear". The others keep rows that follow another law, which biases
+        probabilities: "clear" those that the other classes claim least (by distances to both in tables of numbers, by
+        the odds of the classes' energies in mixed tables), "core" the most probable of the class, "boundary" those
+        with the least absolute log odds of a :class:`ScoreClassifier` that is fitted for it, "diverse" those that are
+        farthest from each other and from the class's rows.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     bounds : None, "observed" or pair of arrays
@@ -154,6 +141,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
         "bounds": [None, StrOptions({"observed"}), "array-like"],
         "selectivity": [Interval(Real, 1, None, closed="left")],
+        "where": [StrOptions(set(WHERE))],
         "columns": [None, dict],
     }
 
@@ -167,6 +155,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         bounds="observed",
         selectivity=1.0,
         columns=None,
+        where="everywhere",
     ):
         super().__init__(sampling_strategy=sampling_strategy)
         self.density = density
@@ -176,6 +165,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         self.bounds = bounds
         self.selectivity = selectivity
         self.columns = columns
+        self.where = where
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -288,6 +278,8 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
         self.row_model_ = model.to_plain()
         chain = self._mixed_chain(options.get("noise") or NOISE)
+        where, draws = rule_and_draws(self.where, self.selectivity)
+        keep = self._keeper_of_mixed(where, model, lambda made: space.table(made, X), (X, labels, learned))
         drawn, parents = [], []
         for k, label in enumerate(classes):
             if label not in wanted:
@@ -299,18 +291,38 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             limits = self._mixed_limits(space, rows if few else rows[own])
             for start in range(0, n, BATCH_ROWS):
                 size = min(BATCH_ROWS, n - start)
-                many = round(self.selectivity * size)
+                many = round(draws * size)
                 own_key = jax.random.fold_in(jax.random.fold_in(key, k), start)
                 made, starts = model.sample(own_key, many, k, rows[own], limits, **chain)
-                kept = np.arange(many) if many == size else _least_claimed_rows(model, made, k, size)
+                kept = np.arange(many) if many == size else keep(made, rows[own], k, size)
                 drawn.append(made[kept])
                 parents.append(own[starts[kept]])
         table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS))
         counts = [wanted.get(label, 0) for label in classes]
         return table, np.repeat(classes, counts), parents
 
+    def _keeper_of_mixed(self, where, model, table, examples):
+        """A function of flat rows, those of their class, its number and n: the indices of the n rows to keep."""
+        if where == "boundary":
+            X, labels, learned = examples
+            odds = self._fitted_odds(take_rows(X, learned), labels[learned])
+            return lambda made, own, k, n: greatest(-np.abs(odds(table(made), k)), n)
+        inputs = Method(model.space.layout, "inputs")
+        return {
+            "everywhere": None,
+            "clear": lambda made, own, k, n: greatest(log_odds(model.logits(made).astype(np.float64), k), n),
+            "core": lambda made, own, k, n: greatest(model.energies(made)[:, k], n),
+            "diverse": lambda made, own, k, n: most_diverse(map_rows(inputs, made), map_rows(inputs, own), n),
+        }[where]
+
+    def _fitted_odds(self, X, y):
+        """Log odds of a class, by its number, as a function of a table: those of a classifier fitted to X and y."""
+        model = ScoreClassifier(n_members=ODDS_MEMBERS, columns=self.columns, random_state=seed_from(self.random_state))
+        model.fit(X, y)
+        return lambda table, k: log_odds(model.predict_log_proba(table).astype(np.float64), k)
+
     def _mixed_chain(self, noise):
-        """Step and length of the chains of mixed rows, from a given Langevin sampler."""
+        """Step, length and temperature of the chains of mixed rows, from a given Langevin sampler."""
         if self.sampler is None:
             return {}
         if not isinstance(self.sampler, Langevin):
@@ -324,7 +336,8 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
                 f"Chains with a step_size of {self.sampler.step_size} would have diverged; "
                 f"{LARGEST_STEP * noise**2:.3g} is used."
             )
-        return {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
+        chain = {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
+        return {**chain, "temperature": self.sampler.temperature}
 
     def _mixed_limits(self, space, rows):
         """Least and greatest normal scores of generated numbers, or None for no limits."""
@@ -362,15 +375,8 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         for label, (position, n_new) in wanted.items():
             own, rng = owns[label], rngs[label]
             draw = self._drawer(label, numbers, own, rng, spread)
-            others = None
-            if self.selectivity > 1:
-                rival_rng = np.random.default_rng([seed, position, 1])
-                if rivals is None:
-                    places = np.flatnonzero(y != label)
-                    others = numbers[places[rival_places(rival_rng, len(places))]]
-                else:
-                    others = rivals(label, rival_rng)
-            drawn, chain_parents = self._select(draw, n_new, numbers[own], others)
+            keep = self._keeper(label, numbers, y, np.random.default_rng([seed, position, 1]), rivals)
+            drawn, chain_parents = self._select(draw, n_new, keep)
             drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
@@ -387,14 +393,42 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             return append_rows(X, rows), y_more
         return np.concatenate([X, cast_numbers(new, X.dtype)]), y_more
 
-    def _select(self, draw, n_new, own, others):
+    def _keeper(self, label, numbers, y, rng, rivals):
+        """A function of drawn rows and n that gives the indices of the n rows to keep; None keeps all."""
+        where, _ = rule_and_draws(self.where, self.selectivity)
+        own = numbers[y == label]
+        if where == "clear":
+            if rivals is None:
+                places = np.flatnonzero(y != label)
+                others = numbers[places[rival_places(rng, len(places))]]
+            else:
+                others = rivals(label, rng)
+            return lambda drawn, n: least_claimed(drawn, own, others, n)
+        if where == "core" and label in self.densities_:
+            density, varying = self.densities_[label], varying_columns(own)
+            return lambda drawn, n: greatest(density.score_samples(drawn[:, varying]), n)
+        if where == "boundary":
+            if rivals is not None:
+                raise ValueError("Expected a table in memory for where='boundary', got a larger one; choose another.")
+            classes, codes = np.unique(y, return_inverse=True)
+            learned = _learned_places(rng, codes, classes, self.sampling_strategy_)
+            odds, k = self._fitted_odds(numbers[learned], y[learned]), int(np.searchsorted(classes, label))
+            return lambda drawn, n: greatest(-np.abs(odds(drawn, k)), n)
+        if where == "diverse":
+            scale = column_spread(own)
+            scale = np.where(scale > 0, scale, 1.0)
+            return lambda drawn, n: most_diverse(drawn / scale, own / scale, n)
+        return None
+
+    def _select(self, draw, n_new, keep):
         """Draw rows batch by batch, to bound memory, and keep n_new of them with their parents."""
         batches = []
+        _, draws = rule_and_draws(self.where, self.selectivity)
         for begin in range(0, n_new, BATCH_ROWS):
             n = min(BATCH_ROWS, n_new - begin)
-            drawn, parents = draw(n if others is None else round(self.selectivity * n))
+            drawn, parents = draw(n if keep is None else round(draws * n))
             if len(drawn) > n:
-                kept = least_claimed(drawn, own, others, n)
+                kept = keep(drawn, n)
                 drawn, parents = drawn[kept], parents[kept]
             batches.append((drawn, parents))
         return tuple(np.concatenate(part) for part in zip(*batches, strict=True))

@@ -3,6 +3,8 @@
 Eq:binary_density_score_func, Eq:binary_density_func and Eq:Newton_Raphson, on estimators or any jax function.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,14 +46,14 @@ class _PosteriorField:
 
 
 @pytree
-class _LogOdds:
+class LogOdds:
     """Log ratio of the expected costs of predicting the first class and the second; without costs, the log odds."""
 
     logits: object
     costs: object  # (classes, classes) or None
     margin: float
-    first: int = static()
-    second: int = static()
+    first: object = 0
+    second: object = 1
 
     def __call__(self, x):
         values = self.logits(x)  # type: ignore[operator]
@@ -60,6 +62,10 @@ class _LogOdds:
             return values[self.second] - values[self.first]
         risks = jax.scipy.special.logsumexp(values[:, None], axis=0, b=self.costs)
         return risks[self.first] - risks[self.second]
+
+    def between(self, first, second):
+        """The same for two other classes."""
+        return dataclasses.replace(self, first=first, second=second)
 
 
 def logits_function(estimator):
@@ -89,7 +95,8 @@ def logits_function(estimator):
     )
 
 
-def _index(classes, label, logits, X):
+def class_index(classes, label, logits, X):
+    """Index of a label among the classes, or of a logit where a function has no classes."""
     if classes is None:
         n_logits = len(jax.eval_shape(logits, X[0]))
         if int(label) != label or not 0 <= label < n_logits:
@@ -101,7 +108,7 @@ def _index(classes, label, logits, X):
     return int(where[0])
 
 
-def _check_rows(estimator, X):
+def check_rows(estimator, X):
     """Validate rows with the columns that the estimator was fitted to."""
     if isinstance(estimator, BaseEstimator):
         first = estimator[0] if isinstance(estimator, Pipeline) else estimator
@@ -111,10 +118,10 @@ def _check_rows(estimator, X):
 
 def _field(estimator, X, label, gradient):
     logits, classes = logits_function(estimator)
-    X = _check_rows(estimator, X)
-    index = _index(classes, label, logits, X)
+    X = check_rows(estimator, X)
+    index = class_index(classes, label, logits, X)
     with jax.enable_x64(True):  # columns may have offsets that single precision cannot hold
-        field = _PosteriorField(_widened(logits), index, gradient)
+        field = _PosteriorField(widened(logits), index, gradient)
         return map_rows(field, X.astype(np.float64), points=2).astype(X.dtype)
 
 
@@ -189,20 +196,21 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
     (array([[0.03]]), array([ True]))
     """
     logits, known = logits_function(estimator)
-    X = _check_rows(estimator, X_start)
+    X = check_rows(estimator, X_start)
     if classes is None:
         classes = (0, 1) if known is None else known[:2]
     if len(classes) != 2:
         raise ValueError(f"Expected two classes, got {classes!r}.")
-    pair = [_index(known, label, logits, X) for label in classes]
+    pair = [class_index(known, label, logits, X) for label in classes]
     # Double precision inside this call only: single precision cannot resolve 1e-6 of a log density of a hundred.
     with jax.enable_x64(True):
-        log_odds = _LogOdds(_widened(logits), *_costs_and_margin(estimator), *pair)
+        log_odds = LogOdds(widened(logits), *costs_and_margin(estimator), *pair)
         found = decisions.newton_zeros(log_odds, X, tol=tol, max_iter=max_iter)
     return Boundary(found.points.astype(X.dtype), *found[1:])
 
 
-def _costs_and_margin(estimator):
+def costs_and_margin(estimator):
+    """Costs and margin of a ScoreClassifier; none for other models."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(last, ScoreClassifier):
         return None, 0.0
@@ -210,7 +218,7 @@ def _costs_and_margin(estimator):
     return costs, float(last.margin)
 
 
-def _widened(tree):
+def widened(tree):
     """A model with its floating-point leaves in double precision."""
     return jax.tree.map(
         lambda leaf: leaf.astype(np.float64) if leaf.dtype.kind == "f" else leaf, jax.tree.map(np.asarray, tree)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import Method
+from scorefield._jax.pytrees import Method, leaf
 from scorefield._jax.random import Stream, host_rng
 from scorefield._jax.storage import from_plain, to_plain
 from scorefield.data.containers import fill_gaps
@@ -15,6 +15,7 @@ from scorefield.data.row_space import RowSpace, split_rows
 from scorefield.data.scaling import reflected
 from scorefield.estimators.ensemble import member_splits
 from scorefield.estimators.joint_model import class_frame, train_joint
+from scorefield.fields.base import Tempered
 from scorefield.fields.joint import AnyClass, ClassEnergy
 from scorefield.fields.rows import CANDIDATES
 from scorefield.inference.row_constants import row_constant
@@ -53,10 +54,13 @@ class RowModel:
         """Log joint densities of all classes less those of the margins, (n, classes)."""
         return map_rows(Method(self.joint, "logits"), rows, points=len(self.joint.members))
 
+    def energies(self, rows):
+        """Log joint densities of all classes in the normal scores of numbers, up to constants, (n, classes)."""
+        return map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members)).astype(np.float64)
+
     def log_densities(self, rows):
         """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
-        energies = map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members))
-        return energies[:, 0].astype(np.float64) + self.space.log_slopes(rows)
+        return self.energies(rows)[:, 0] + self.space.log_slopes(rows)
 
     def scores(self, rows):
         """Fields of all classes in the normal scores of the numbers, (n, classes, p); 0 at gaps."""
@@ -79,7 +83,7 @@ class RowModel:
         """n flat rows of a class, with the indices of the rows that their chains started from.
 
         Gaps of a start row stay gaps. `limits` are two arrays (p,) that numbers are kept within; `chain` may give the
-        step and the number of steps.
+        step, the number of steps and the temperature.
         """
         if starts is None:
             starts = self.start_rows[label]
@@ -111,9 +115,10 @@ class RowModel:
         n_diverged = int((~np.isfinite(chains)).any(axis=(1, 2)).sum())
         return Samples(rows, np.full(n_chains, -1), n_diverged, None, None, chains)
 
-    def _walk(self, key, rows, free, energy, step=STEP, n_steps=None):
+    def _walk(self, key, rows, free, energy, step=STEP, n_steps=None, temperature=1.0):
         n_steps = n_steps or max(FEWEST_STEPS, STEPS_PER_COLUMN * len(self.space.layout.variables))
-        return walk(key, energy, self.color, rows, free, step=step, n_steps=n_steps)
+        energy = energy if temperature == 1 else Tempered(energy, leaf(temperature))
+        return walk(key, energy, self.joint.base, self.color, rows, free, step=step, n_steps=n_steps)
 
     def _bound(self, rows, low, high):
         """Reflect numbers at their limits, in place."""

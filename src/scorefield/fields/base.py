@@ -5,6 +5,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
+from scorefield._jax.pytrees import pytree
 from scorefield.fields.divergence import forward_divergence
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -29,3 +30,17 @@ class Field:
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         return forward_divergence(self, x)
+
+
+@pytree
+class Tempered(Field):
+    """The field of p^(1/temperature)."""
+
+    field: Field
+    temperature: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.field(x) / self.temperature
+
+    def potential(self, x: jax.Array) -> jax.Array:
+        return self.field.potential(x) / self.temperature

@@ -40,11 +40,14 @@ class ColumnNetwork:
     layout: RowLayout | None = None  # of rows with categories or gaps; None for rows of numbers
 
     def __call__(self, row: jax.Array) -> jax.Array:
-        x = row if self.layout is None else self.layout.numbers(row)
-        x = view(x, jax.lax.stop_gradient(self.rotation))
+        return self.at_inputs(row if self.layout is None else self.layout.inputs(row))
+
+    def at_inputs(self, inputs: jax.Array) -> jax.Array:
+        """Values at numbers and indicators, which may lie between those of rows."""
+        d = len(self.rotation)
+        x = view(inputs[:d], jax.lax.stop_gradient(self.rotation))
         steps = jnp.tanh(self.slopes * (x[jnp.asarray(self.columns, int)][:, None] - self.thresholds))
-        indicators = [] if self.layout is None else [self.layout.indicators(row)]
-        return self.network(jnp.concatenate([x, steps.ravel(), *indicators]))
+        return self.network(jnp.concatenate([x, steps.ravel(), inputs[d:]]))
 
 
 def draw_in(x: Any) -> Any:
@@ -71,6 +74,10 @@ class JointEnergies:
     def logits(self, x: jax.Array) -> jax.Array:
         """Log joint densities minus log base(x); their softmax is the posterior."""
         return sum(network(x) for network in self.members) / len(self.members)  # type: ignore[return-value]
+
+    def logits_at_inputs(self, inputs: jax.Array) -> jax.Array:
+        """`logits` of the numbers and indicators of a row, see `RowLayout.inputs`."""
+        return sum(network.at_inputs(inputs) for network in self.members) / len(self.members)  # type: ignore[return-value]
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return jax.lax.stop_gradient(self.base).potential(x) + self.logits(x)

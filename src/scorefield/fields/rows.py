@@ -54,6 +54,20 @@ class RowLayout:
     def n_indicators(self) -> int:
         return sum(self.sizes) + self.n_numbers
 
+    def inputs(self, row: jax.Array) -> jax.Array:
+        """What a network sees of a row: `numbers` and `indicators`."""
+        return jnp.concatenate([self.numbers(row), self.indicators(row)])
+
+    @property
+    def input_columns(self) -> np.ndarray:
+        """The column that each of the `inputs` belongs to."""
+        of_number, of_category = {}, {}
+        for column, (number, category) in enumerate(self.variables):
+            of_number[number], of_category[category] = column, column
+        numbers = [of_number[j] for j in range(self.n_numbers)]
+        levels = np.repeat([of_category[k] for k in range(len(self.sizes))], self.sizes)
+        return np.array([*numbers, *levels, *numbers], int)
+
     def present(self, row: jax.Array) -> jax.Array:
         """True for every column that has a value."""
         _, known, codes = self.split(row)

@@ -5,7 +5,7 @@ Eq:generative_classification_1, Eq:binary_decision_theory_1 to 3, Eq:Newton_Raph
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from scorefield._jax.pytrees import compiled, pytree
 
 ScalarFunction = Callable[[jax.Array], jax.Array]
 MAX_HALVINGS = 8  # of a Newton step that does not decrease the function's magnitude
+NEAREST_TOLERANCE = 1e-2  # standard units that a nearest zero may be off along the boundary
 
 
 def check_costs(costs: object, n_classes: int) -> np.ndarray:
@@ -60,6 +61,19 @@ class LinearLogits:
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return x @ self.coefficients + self.intercepts
+
+
+@pytree
+class OneAgainstRest:
+    """Log odds of one class against all others, of the softmax of logits."""
+
+    logits: Any
+    label: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        values = self.logits(x)
+        others = jnp.where(jnp.arange(len(values)) == self.label, -jnp.inf, values)
+        return values[self.label] - jax.scipy.special.logsumexp(others)
 
 
 def log_softmax_gradient(logits: ScalarFunction, x: jax.Array, label: int | jax.Array) -> jax.Array:
@@ -118,3 +132,66 @@ def newton_zeros(function: ScalarFunction, starts: object, *, tol: float = 1e-6,
     x, value, n_iter = (np.asarray(a) for a in _newton(function, points, tol, max_iter=max_iter))
     converged = (np.abs(value) <= tol) & np.isfinite(x).all(axis=1)
     return Boundary(x, value, converged, n_iter)
+
+
+class NearestZeros(NamedTuple):
+    """Shifts (n, d) to zeros, their lengths (n,), and whether each is a zero that is nearest to its row (n,)."""
+
+    shifts: np.ndarray
+    distances: np.ndarray
+    converged: np.ndarray
+
+
+@partial(compiled, static_argnames=("d", "max_iter"))
+def _nearest(function, rows, tol, *, d, max_iter):
+    def one_row(row):
+        def value_and_slope(shift):
+            return jax.value_and_grad(function)(shift, row)
+
+        def target(shift, value, slope):
+            """The nearest zero of the function's tangent plane."""
+            return (slope @ shift - value) * slope / jnp.maximum(slope @ slope, jnp.finfo(slope.dtype).tiny)
+
+        def improve(carry):
+            shift, value, slope, i = carry
+            step = target(shift, value, slope) - shift
+            # The penalty for which a step to the target is downhill (Zhang & Der Kiureghian 1995).
+            length = jnp.sqrt(jnp.maximum(slope @ slope, jnp.finfo(slope.dtype).tiny))
+            penalty = 2 * jnp.sqrt(shift @ shift) / length + 10.0
+
+            def merit(z, value):
+                return 0.5 * z @ z + penalty * jnp.abs(value)
+
+            def worse(shrink):
+                new = shift + shrink * step
+                return (merit(new, function(new, row)) >= merit(shift, value)) & (shrink > 2.0**-MAX_HALVINGS)
+
+            shrink = jax.lax.while_loop(worse, lambda shrink: shrink / 2, jnp.ones((), shift.dtype))
+            new = shift + shrink * step
+            return (new, *value_and_slope(new), i + 1)
+
+        def finished(shift, value, slope):
+            missed = target(shift, value, slope) - shift
+            return (jnp.abs(value) <= tol) & (jnp.sqrt(missed @ missed) <= NEAREST_TOLERANCE)
+
+        def unfinished(carry):
+            shift, value, slope, i = carry
+            sound = jnp.all(jnp.isfinite(slope)) & jnp.any(slope != 0)
+            return ~finished(shift, value, slope) & (i < max_iter) & sound
+
+        start = jnp.zeros(d, jax.dtypes.canonicalize_dtype(float))
+        shift, value, slope, _ = jax.lax.while_loop(unfinished, improve, (start, *value_and_slope(start), 0))
+        return shift, finished(shift, value, slope)
+
+    return jax.vmap(one_row)(rows)
+
+
+def nearest_zeros(function: Callable, rows: object, d: int, *, tol: float = 1e-4, max_iter: int = 100) -> NearestZeros:
+    """For each row, the shortest shift (d,) with function(shift, row) = 0 that Newton's steps from zero lead to.
+
+    `rows` is a pytree of arrays with one entry per row. Each step goes towards the nearest zero of the tangent plane,
+    which is the least of all zeros where it ends (Hasofer & Lind 1974), and is halved while it does not help.
+    """
+    shifts, converged = (np.asarray(part) for part in _nearest(function, rows, tol, d=d, max_iter=max_iter))
+    converged = converged & np.isfinite(shifts).all(axis=1)
+    return NearestZeros(shifts, np.sqrt(np.sum(shifts**2, axis=1)), converged)

@@ -58,10 +58,9 @@ def free_numbers(margins: ColumnMargins, free: jax.Array) -> jax.Array:
 
 @partial(compiled, static_argnames=("n_steps",))
 def _walk(
-    keys: jax.Array, energy: Any, color: jax.Array, rows: jax.Array, free: jax.Array, step: jax.Array, *, n_steps: int
-) -> jax.Array:
-    margins = energy.joint.base
-
+    keys: jax.Array, energy: Any, margins: ColumnMargins, color: jax.Array, rows: jax.Array, free: jax.Array,
+    step: jax.Array, *, n_steps: int,
+) -> jax.Array:  # fmt: skip
     def one_row(key, row, free):
         numbers = free_numbers(margins, free)
 
@@ -82,9 +81,10 @@ def _walk(
 
 
 def walk(
-    key: jax.Array, energy: Any, color: np.ndarray, rows: np.ndarray, free: np.ndarray, *, step: float, n_steps: int
-) -> np.ndarray:
-    """Run one chain of the energy (a `ClassEnergy` of mixed rows) from each row; columns that are not free are held.
+    key: jax.Array, energy: Any, margins: ColumnMargins, color: np.ndarray, rows: np.ndarray, free: np.ndarray, *,
+    step: float, n_steps: int,
+) -> np.ndarray:  # fmt: skip
+    """Run one chain of the energy, which has a potential of mixed rows, from each row; columns not free are held.
 
     `color` (p, p) is that of the noise z color that the energy was learned with, and a step is in its units. The last
     numbers are denoised.
@@ -95,7 +95,7 @@ def walk(
         block = slice(start, start + size)
         keys = jax.random.split(jax.random.fold_in(key, start), size)
         moved = _walk(
-            keys, energy, color, pad_rows(rows[block], size), pad_rows(free[block], size), np.float32(step),
+            keys, energy, margins, color, pad_rows(rows[block], size), pad_rows(free[block], size), np.float32(step),
             n_steps=n_steps,
         )  # fmt: skip
         parts.append(np.asarray(moved)[: len(rows[block])])

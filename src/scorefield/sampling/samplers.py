@@ -15,7 +15,7 @@ from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import Method, leaf
 from scorefield._jax.random import Stream, host_rng
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.fields.base import Field
+from scorefield.fields.base import Field, Tempered
 from scorefield.fields.diffusion import DiffusionField
 from scorefield.fields.networks import in_half
 from scorefield.sampling.kernels import AdjustedKernel, AnnealedKernel, LangevinKernel, ReverseKernel, run_chains
@@ -197,6 +197,8 @@ class Langevin(Sampler):
     precision : {"auto", "single", "half"}
         Precision of the field's networks. "half" is bfloat16; states and noise stay in single precision. "auto" is
         "half" on an accelerator for energies, which standardize their inputs, and "single" otherwise.
+    temperature : float
+        Chains follow p^(1/temperature): below 1 they stay near the modes, above 1 they spread. 1 is the density itself.
 
     Examples
     --------
@@ -208,19 +210,27 @@ class Langevin(Sampler):
     (100, 2)
     """
 
-    def __init__(self, step_size=0.01, chain_length=100, discard=0.2, start="data", precision="auto"):
+    def __init__(
+        self, step_size=0.01, chain_length=100, discard=0.2, start="data", precision="auto", temperature=1.0
+    ):  # fmt: skip
         self.step_size = step_size
         self.chain_length = chain_length
         self.discard = discard
         self.start = start
         self.precision = precision
+        self.temperature = temperature
 
     def _kernel(self, field, step_size):
         if self.precision not in ("auto", "single", "half"):
             raise ValueError(f"Expected precision 'auto', 'single' or 'half', got {self.precision!r}.")
         fit_for_half = field.unit_inputs and jax.default_backend() != "cpu"
         half = self.precision == "half" or (self.precision == "auto" and fit_for_half)
-        return LangevinKernel(in_half(field) if half else field, step_size)
+        return LangevinKernel(self._tempered(in_half(field) if half else field), step_size)
+
+    def _tempered(self, field):
+        if not 0 < self.temperature < np.inf:
+            raise ValueError(f"Expected temperature > 0, got {self.temperature}.")
+        return field if self.temperature == 1 else Tempered(field, leaf(self.temperature))
 
     def _schedule(self):
         if int(self.chain_length) != self.chain_length or self.chain_length < 1:
@@ -250,7 +260,7 @@ class Langevin(Sampler):
 class MALA(Langevin):
     """Metropolis-adjusted Langevin on a potential (blackjax), exact for any step size.
 
-    Parameters are those of :class:`Langevin`, with the same epsilon.
+    Parameters are those of :class:`Langevin` but for the precision, with the same epsilon.
 
     Examples
     --------
@@ -264,11 +274,11 @@ class MALA(Langevin):
 
     needs = "potential"
 
-    def __init__(self, step_size=0.1, chain_length=200, discard=0.5, start="data"):
-        super().__init__(step_size, chain_length, discard, start)
+    def __init__(self, step_size=0.1, chain_length=200, discard=0.5, start="data", temperature=1.0):
+        super().__init__(step_size, chain_length, discard, start, temperature=temperature)
 
     def _kernel(self, field, step_size):
-        return AdjustedKernel(field, step_size)
+        return AdjustedKernel(self._tempered(field), step_size)
 
 
 @stored_by_public_name
