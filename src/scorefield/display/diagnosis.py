@@ -47,11 +47,9 @@ class DiagnosisDisplay:
             _, ax = plt.subplots(figsize=(9, 1 + LINE_HEIGHT * len(checks)), layout="constrained")
         for line, check in enumerate(checks):
             _, value, expected, verdict = map(plain_label, check.cells())
-            colour = VERDICT_COLOURS[check.verdict]
-            ax.plot(0, line, MARKERS[check.verdict], color=colour, markersize=9)
-            told = f"{value}   ({expected})" if value else ""
-            ax.text(0.3, line, told, va="center", fontsize=9)
-            ax.text(5, line, verdict, va="center", fontsize=9, color=colour, fontweight="bold")
+            ax.plot(0, line, MARKERS[check.verdict], color=VERDICT_COLOURS[check.verdict], markersize=9)
+            told = f"{value} ({expected}): {verdict}" if value else verdict
+            ax.text(0.3, line, told, va="center", fontsize=9, color="black" if value else "0.4")
         ax.set_yticks(range(len(checks)), [plain_label(check.name) for check in checks])
         ax.set(xlim=(-0.3, 10), ylim=(len(checks) - 0.5, -0.5), xticks=[])
         ax.set_title(plain_label(f"Judged on {self.diagnosis.rows.partition(',')[0]}: {self.diagnosis.verdict}"))
