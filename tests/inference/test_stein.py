@@ -110,3 +110,15 @@ def test_gains_are_found_with_next_to_no_noise(rng):
     numbers = rng.normal(size=(4000, 3))
     gains = denoising_gains(rng, [lambda x: -x], numbers, np.ones(numbers.shape, bool), 1e-3 * np.eye(3))[:, 0] / 1e-6
     assert abs(gains.mean() - 1.5) < 4 * gains.std() / np.sqrt(len(gains))
+
+
+def test_columns_that_nearly_agree_and_have_gaps(rng):
+    """The variance across them is a hundredth of that along them; the field of complete rows is found all the same."""
+    truth = np.array([[1.0, 0.98], [0.98, 1.0]])
+    numbers = rng.multivariate_normal([0, 0], truth, size=2000)
+    known = rng.random(numbers.shape) < 0.7
+    found = fit_gaussian_scores(numbers, known, np.zeros(len(numbers), int), 1, np.zeros((2, 2))).covariance
+    across, along = np.linalg.eigvalsh(found)
+    n = known.all(axis=1).sum()
+    assert abs(across / 0.02 - 1) < 4 * np.sqrt(2 / n)
+    assert abs(along / 1.98 - 1) < 4 * np.sqrt(2 / n)

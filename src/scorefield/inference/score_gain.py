@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 N_DRAWS = 8  # antithetic pairs of noise per row
+ROUNDS = 20  # of expectation and maximisation: half of the numbers unknown leaves an error of 2^-20
+RIDGE = 1e-9  # keeps the covariance of columns that agree regular
 
 
 class GaussianScores(NamedTuple):
@@ -32,17 +34,34 @@ class GaussianScores(NamedTuple):
 def fit_gaussian_scores(
     numbers: np.ndarray, known: np.ndarray, labels: np.ndarray, n_classes: int, noise: np.ndarray
 ) -> GaussianScores:
-    """The Gaussian of rows with gaps plus noise of a covariance (p, p); covariances are over the rows with both."""
+    """The Gaussian of rows with gaps plus noise of a covariance (p, p)."""
     mask = known.astype(np.float64)
     x = np.where(known, numbers, 0.0).astype(np.float64)
     means = np.zeros((n_classes, x.shape[1]))
     for k in range(n_classes):
         own = labels == k
         means[k] = x[own].sum(axis=0) / np.maximum(mask[own].sum(axis=0), 1)
-    centred = mask * (x - means[labels])
-    covariance = centred.T @ centred / np.maximum(mask.T @ mask, 1)
-    values, vectors = np.linalg.eigh(covariance)  # over different rows it need not be positive
-    return GaussianScores(means, (vectors * np.maximum(values, 0)) @ vectors.T + noise)
+    return GaussianScores(means, _covariance_with_gaps(mask * (x - means[labels]), known) + noise)
+
+
+def _covariance_with_gaps(centred: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Covariance of centred rows whose unknown numbers are zero, by expectation and maximisation.
+
+    Covariances over the rows that have both numbers would not be positive where columns nearly agree.
+    """
+    patterns, places = np.unique(known, axis=0, return_inverse=True)
+    spread = np.sum(centred**2, axis=0) / np.maximum(known.sum(axis=0), 1)
+    covariance = np.diag(np.maximum(spread, RIDGE))
+    for _ in range(1 if known.all() else ROUNDS):
+        total = np.zeros_like(covariance)
+        for number, pattern in enumerate(patterns):
+            rows, a, b = centred[places.ravel() == number], np.flatnonzero(pattern), np.flatnonzero(~pattern)
+            slopes = np.linalg.solve(covariance[np.ix_(a, a)], covariance[np.ix_(a, b)])
+            rows[:, b] = rows[:, a] @ slopes
+            total += rows.T @ rows
+            total[np.ix_(b, b)] += len(rows) * (covariance[np.ix_(b, b)] - covariance[np.ix_(b, a)] @ slopes)
+        covariance = total / len(centred) + RIDGE * np.eye(len(total))
+    return covariance
 
 
 def denoising_gains(
