@@ -19,8 +19,9 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Workers with a thread each: two that want every core are several times slower.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# Workers with a thread each: two that want every core are several times slower. Programs that one worker, or a command
+# that a test starts, has compiled are there for the others, and for the next run.
+ONE_THREAD := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
@@ -60,4 +61,4 @@ dist:
 	PATH="$$PWD/.venv-dist/bin:$$PATH" python .ci/smoke.py --cli
 
 clean:
-	rm -rf .venv .venv-lowest .venv-dist demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-dist demo docs/_build docs/gallery docs/generated build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache

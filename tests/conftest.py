@@ -1,5 +1,7 @@
 """Truths that the tests measure against, and a browser to open pages in."""
 
+import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -13,7 +15,9 @@ import numpy as np
 import pytest
 
 from scorefield._jax import pytrees
+from scorefield.estimators import joint_model
 from scorefield.fields.mixtures import mixture
+from scorefield.training.loop import Trained
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +46,32 @@ def paper_classes():
         mixture([1.0], [[0.0, 0.0]], [[[1.0, -0.5], [-0.5, 1.0]]]),
         mixture([1.0], [[4.0, 4.0]], [[[1.0, 0.5], [0.5, 1.0]]]),
     )
+
+
+@pytest.fixture(scope="session")
+def random_networks():
+    """A context in which joint models are fitted but not trained: their networks get random last layers.
+
+    Tests of what is done with a network need no good one, and training programs take seconds to compile.
+    """
+
+    def untrained(keys, starts, *arguments, **options):
+        return [Trained(random_last_layer(start), np.zeros(1), np.zeros(1), np.ones(1, int), 1) for start in starts]
+
+    def random_last_layer(joint):
+        (member,) = joint.members
+        *first, last = member.network.weights
+        last = 2 * np.random.default_rng(0).normal(size=last.shape).astype(np.float32)
+        network = dataclasses.replace(member.network, weights=(*first, last))
+        return dataclasses.replace(joint, members=(dataclasses.replace(member, network=network),))
+
+    @contextlib.contextmanager
+    def context():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joint_model, "train_many", untrained)
+            yield
+
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -213,6 +213,27 @@ def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
     assert "columns: 4: amount, count, hour, country" in out
 
 
+def test_export_writes_what_other_programs_run(fitted, tmp_path, monkeypatch, capsys):
+    import onnxruntime
+
+    from scorefield import encode_rows
+    from scorefield.estimators.model_files import load_model
+
+    folder, table = fitted
+    model, X = load_model(folder / "m.skops")["model"], table.drop(columns="fraud")
+    code, out, err = run(monkeypatch, capsys, "export", folder / "m.skops", tmp_path / "m.onnx")
+    assert (code, out, err) == (0, f"wrote {tmp_path / 'm.onnx'}\n", "")
+    label, probabilities = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"rows": encode_rows(model, X)})
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+    assert label.tolist() == model.predict(X).tolist()
+    assert run(monkeypatch, capsys, "export", folder / "m.skops", tmp_path / "m.json", "-q") == (0, "", "")
+    assert json.loads((tmp_path / "m.json").read_text())["output"]["classes"] == ["no", "yes"]
+    code, _, err = run(monkeypatch, capsys, "export", folder / "m.skops", tmp_path / "m.json")
+    assert (code, "--force" in err) == (1, True)
+    code, _, err = run(monkeypatch, capsys, "export", folder / "m.skops", tmp_path / "m.pt")
+    assert (code, "ends in .onnx, .json" in err) == (1, True)
+
+
 def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     real, good = (
@@ -337,6 +358,8 @@ def test_errors_come_before_heavy_imports(tmp_path):
         ["predict", model + "?", data, "-o", output],
         ["sample", model + "?", "--label", "1", "-o", output],
         ["info", model + "?"],
+        ["export", model + "?", str(tmp_path / "m.onnx")],
+        ["export", model, output],
         ["quality", data, "--target", "z"],
         ["columns", data, "--drop", "b"],
         ["impute", data + "?", "-o", output],
@@ -488,7 +511,8 @@ def test_usage_errors_have_code_two(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["resample", "fit", "predict", "sample", "quality", "columns", "impute", "info", "reproduce", "demo"]
+    "command",
+    ["resample", "fit", "predict", "sample", "quality", "columns", "impute", "export", "info", "reproduce", "demo"],
 )
 def test_help_shows_an_example(command):
     result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})

@@ -5,6 +5,8 @@ import pathlib
 import numpy as np
 import pytest
 
+from scorefield import ScoreClassifier, export_json
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "_static" / "playground.html"
 # Where a point lies in the window, in pixels.
 AT = "(([x, y], box) => [box.left + (x / X + 1) / 2 * box.width, box.top + (1 - y / Y) / 2 * box.height])"
@@ -157,3 +159,98 @@ def test_the_page_asks_the_network_for_nothing():
     text = PAGE.read_text()
     assert "http" not in text
     assert "src=" not in text
+
+
+@pytest.fixture(scope="module")
+def model(random_networks):
+    """A classifier of two columns, far from zero and of different units, that whitens them too."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["no", "yes"], [150, 50])
+    X = rng.normal(size=(200, 2)) @ [[1.0, 0.6], [0.0, 0.5]] + 1.5 * (y == "yes")[:, None]
+    with random_networks():
+        model = ScoreClassifier(n_members=2, hidden=(16, 16), priors=[0.6, 0.4], calibration=None, random_state=0)
+        model.fit(X * [1, 20] + [1000, -5], y)
+    model.temperature_, model.intercepts_, model.anchors_ = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
+    return model
+
+
+def show(browser, model, path):
+    export_json(model, path)
+    choose(browser, path)
+
+
+def choose(browser, path):
+    """Choose a file, and wait until the page tells of it."""
+    browser.evaluate("$('readout').textContent = 'Reading'")
+    document = browser.call("DOM.getDocument")["root"]["nodeId"]
+    node = browser.call("DOM.querySelector", nodeId=document, selector="#model")["nodeId"]
+    browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+    browser.evaluate(
+        "new Promise(done => (function look() {"
+        "  $('readout').textContent.startsWith('Reading') ? setTimeout(look, 20) : done();"
+        "})())"
+    )
+
+
+def test_a_model_of_a_file_is_drawn(browser, model, tmp_path):
+    browser.open(PAGE, 1280, reduced_motion="reduce")
+    before, _ = boundary(browser)
+    show(browser, model, tmp_path / "model.json")
+    assert "model.json is shown" in browser.evaluate("$('readout').textContent")
+    points = np.random.default_rng(1).uniform([-3, -2.5], [3, 2.5], (50, 2))
+    X = points * model.scale_ + model.mean_
+    found = browser.evaluate(f"{points.tolist()}.map(([x, y]) => probabilityOfRare(x, y))")
+    np.testing.assert_allclose(found, model.predict_proba(X)[:, 1], atol=1e-5)
+    assert np.ptp(found) > 0.3
+    after, odds = boundary(browser)
+    assert np.linalg.norm(after[:, None] - before, axis=-1).min(axis=1).max() > 0.3
+    assert np.abs(odds).max() < 0.2  # linear between nodes of the grid
+    at_boundary = model.predict_proba(after * model.scale_ + model.mean_)[:, 1]
+    np.testing.assert_allclose(np.log(at_boundary / (1 - at_boundary)), odds, atol=1e-4)
+    assert browser.evaluate("[$('name-0').textContent, $('name-1').textContent]") == ["no", "yes"]
+    assert browser.messages == []
+
+
+def test_the_field_of_a_model_is_the_difference_of_its_log_densities(browser, model, tmp_path):
+    browser.open(PAGE, reduced_motion="reduce")
+    show(browser, model, tmp_path / "model.json")
+    cell, corner = browser.evaluate("[CELL, [-X, -Y]]")
+    nodes = np.random.default_rng(2).integers(10, 70, (20, 2))
+    points = corner + cell * nodes
+    for label in (0, 1):
+        found = np.array(browser.evaluate(f"{points.tolist()}.map(([x, y]) => score({label}, x, y))"))
+        sides = [points + sign * cell * np.eye(2)[j] for j in (0, 1) for sign in (1, -1)]
+        logs = model.log_likelihood(np.concatenate(sides) * model.scale_ + model.mean_)[:, label].reshape(2, 2, -1)
+        np.testing.assert_allclose(found, ((logs[:, 0] - logs[:, 1]) / (2 * cell)).T, atol=1e-3)
+        # Between the nodes it is the field up to the third derivative over half a cell.
+        between = points + 0.4 * cell
+        found = np.array(browser.evaluate(f"{between.tolist()}.map(([x, y]) => score({label}, x, y))"))
+        expected = model.grad_log_density(between * model.scale_ + model.mean_)[:, label] * model.scale_
+        assert np.abs(found - expected).mean() < 0.05 * np.abs(expected).mean()
+
+
+def test_points_come_back_after_a_model(browser, model, tmp_path):
+    browser.open(PAGE)
+    show(browser, model, tmp_path / "model.json")
+    assert browser.evaluate("[$('share').disabled, $('add').disabled, state.points]") == [True, True, [[], []]]
+    mouse(browser, pixel(browser, [-3.5, 2.7]), pixel(browser, [-3.0, 2.7]))
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="n")
+    assert browser.evaluate("state.points") == [[], []]
+    told = float(browser.evaluate("$('readout').textContent.match(/^x0 ([\\d.]+), x1/)[1]"))
+    assert told == pytest.approx(model.mean_[0] - 3 * model.scale_[0], abs=0.1)  # four digits, and a pixel
+    browser.evaluate("$('shape').value = 'ring', $('shape').dispatchEvent(new Event('input', { bubbles: true }))")
+    assert browser.evaluate("[$('share').disabled, $('name-1').textContent]") == [False, "Rare"]
+    assert browser.evaluate("state.points.map(points => points.length)") == [44, 16]
+    assert browser.messages == []
+
+
+@pytest.mark.parametrize(
+    "content", ["no JSON", "null", "[]", '{"format": 2}', '{"format": 1, "model": "ScoreDensity"}']
+)
+def test_other_files_are_refused(browser, tmp_path, content):
+    (tmp_path / "model.json").write_text(content)
+    browser.open(PAGE)
+    choose(browser, tmp_path / "model.json")
+    assert browser.evaluate("$('readout').textContent").startswith("model.json: ")
+    assert browser.evaluate("state.points.map(points => points.length)") == [44, 16]
+    assert browser.messages == []

@@ -342,6 +342,28 @@ def advise(
 
 
 @app.command()
+def export(
+    model: ModelFile,
+    output: Annotated[pathlib.Path, typer.Argument(help="File to write: .onnx or .json.")],
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Write a stored model as an ONNX graph, or as plain arrays in JSON, for other programs.
+
+    Example: [b]scorefield export model.skops model.onnx[/b]
+    """
+    check_output(output, force=force, kinds=(".onnx", ".json"))
+    _check_model_file(model)
+
+    from scorefield.estimators.export import export_json, export_onnx
+    from scorefield.estimators.model_files import load_model
+
+    write = export_onnx if output.suffix == ".onnx" else export_json
+    write(load_model(model)["model"], output, replace=force)
+    say(quiet, f"wrote {output}")
+
+
+@app.command()
 def info(model: ModelFile):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
     _check_model_file(model)

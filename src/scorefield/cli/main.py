@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 
+from scorefield._jax.program_cache import cache_by_environment
 from scorefield._jax.signals import handle_again
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -50,6 +51,7 @@ def _raise_again(lost, received, hook):
 
 
 def _run(received):
+    cache_by_environment()
     from scorefield.cli.app import app
     from scorefield.cli.console import show_error, show_warning, state
 

@@ -224,6 +224,43 @@ def replace_cells(table, values, chosen):
     return frame.to_native()
 
 
+def append_column(table, name, values):
+    """A table with one more column of numbers at its end.
+
+    Parameters
+    ----------
+    table : ndarray, DataFrame or Table
+    name : str or int
+        Not used for arrays.
+    values : ndarray of shape (n,)
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    kind = Table(table).container["type"]
+    if kind == "numpy":
+        return np.column_stack([table, values.astype(object) if table.dtype.kind in "OUT" else values])
+    if kind == "pandas":
+        table = table.copy()
+        table[name] = values
+        return table
+    frame = nw.from_native(table, eager_only=True)
+    return frame.with_columns(nw.new_series(name, values, backend=frame.implementation)).to_native()
+
+
+def split_column(table, name):
+    """A table without one column, and the numbers of that column; inverse of `append_column`."""
+    whole = Table(table)
+    position = whole.names.index(name)
+    values = whole.cells(name).values.astype(np.float64)
+    if whole.container["type"] == "numpy":
+        return np.delete(whole.native, position, axis=1), values
+    if whole.container["type"] == "pandas":
+        return whole.native.drop(columns=whole.native.columns[position]), values
+    return nw.from_native(whole.native, eager_only=True).drop(name).to_native(), values
+
+
 def append_rows(table, rows):
     """Two tables of the same container and columns, one after the other, with a fresh index.
 

@@ -1,0 +1,126 @@
+"""Fitted models in files that other programs run: ONNX graphs, and plain arrays in JSON."""
+
+import json
+import pathlib
+
+import numpy as np
+
+from scorefield.data.files import check_output, write_whole
+from scorefield.estimators.network_description import check_exportable, describe_network
+
+
+def export_onnx(model, path, *, replace=True):
+    """Write a fitted model as an ONNX graph.
+
+    The graph takes ``rows`` as :func:`encode_rows` makes them: raw rows of tables of numbers, in the type that the
+    model was fitted to, and encoded rows of mixed tables in single precision. It gives ``label`` and ``probabilities``
+    of a classifier, and ``log_density`` of a density. Rows that are not finite make it fail, as they do here. Needs
+    onnx (``pip install 'scorefield[onnx]'``); runtimes need opset 17.
+
+    Parameters
+    ----------
+    model : ScoreClassifier or ScoreDensity
+        A fitted classifier with ``density="joint"``, or a density whose model is "energy" or "gaussian".
+    path : str or path
+        File to write, which ends in ``.onnx``. It is written whole or not at all.
+    replace : bool
+        Overwrite a file that exists.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, export_onnx
+    >>> density = ScoreDensity(model="gaussian").fit(np.random.default_rng(0).normal(size=(200, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(density, pathlib.Path(folder) / "density.onnx")
+    """
+    path = _checked_path(path, ".onnx", replace)
+    try:
+        from scorefield.estimators.onnx_graph import onnx_model
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        raise ModuleNotFoundError(
+            "Expected onnx to write ONNX files, but it is not installed; pip install 'scorefield[onnx]'."
+        ) from error
+    write_whole(path, onnx_model(describe_network(model)).SerializeToString(), replace=replace)
+
+
+def export_json(model, path, *, replace=True):
+    """Write a fitted model as plain arrays in JSON.
+
+    The user guide explains the parts of the file; its ``format`` number is raised when they change their meaning.
+
+    Parameters
+    ----------
+    model : ScoreClassifier or ScoreDensity
+        A fitted classifier with ``density="joint"``, or a density whose model is "energy" or "gaussian".
+    path : str or path
+        File to write, which ends in ``.json``. It is written whole or not at all.
+    replace : bool
+        Overwrite a file that exists.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, export_json
+    >>> density = ScoreDensity(model="gaussian").fit(np.random.default_rng(0).normal(size=(200, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "density.json"
+    ...     export_json(density, path)
+    ...     sorted(json.loads(path.read_text()))
+    ['base', 'columns', 'format', 'input', 'members', 'model', 'output', 'version']
+    """
+    path = _checked_path(path, ".json", replace)
+    text = json.dumps(_plain(describe_network(model)), allow_nan=False)
+    write_whole(path, text, replace=replace)
+
+
+def encode_rows(model, X):
+    """The rows of a table as the exported graph of a model takes them.
+
+    Rows of a table of numbers are checked and otherwise as they are. Those of a mixed table become flat rows of p
+    numbers, p flags and q codes: the normal scores of the columns of numbers, with gaps filled by regression on the
+    known ones; 1 where a number is known and 0 at a gap or a spike; and the level of each category, -1 at a gap.
+
+    Parameters
+    ----------
+    model : ScoreClassifier or ScoreDensity
+        A fitted model that :func:`export_onnx` takes.
+    X : array-like of shape (n, d) or data frame
+        A table like the one that the model was fitted to.
+
+    Returns
+    -------
+    rows : ndarray of shape (n, d) or (n, 2 p + q)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, encode_rows
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> density = ScoreDensity(model="gaussian").fit(X)
+    >>> bool((encode_rows(density, X) == X).all())
+    True
+    """
+    check_exportable(model)
+    return model._read(X).astype(np.float32 if model._mixed else model.dtype_)
+
+
+def _checked_path(path, ending, replace):
+    path = pathlib.Path(path)
+    check_output(path, force=replace, kinds=(ending,))
+    return path
+
+
+def _plain(value):
+    """Nested lists and numbers; single-precision ones with as many digits as tell them apart."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return (value.astype(str).astype(float) if value.dtype == np.float32 else value).tolist()
+    return value
