@@ -5,13 +5,13 @@ import inspect
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 import textwrap
 
 import pytest
+from typer.testing import CliRunner
 
 import scorefield
+from scorefield.cli.app import app
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst")), *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
@@ -39,8 +39,8 @@ def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
             continue
         for line in text.splitlines():
             if line.startswith("$ scorefield "):  # other lines are output
-                command = [sys.executable, "-m", *shlex.split(line[2:])]
-                subprocess.run(command, check=True, capture_output=True)
+                result = CliRunner().invoke(app, shlex.split(line[2:])[1:])
+                assert result.exit_code == 0, (line, result.output, result.exception)
     shown = re.findall(r"^```text\n(.*?)^```", page.read_text(), flags=re.M | re.S)
     if shown:
         lines, printed = "".join(shown).splitlines(), capsys.readouterr().out.splitlines()
@@ -57,8 +57,6 @@ def test_examples_of_a_page_print_what_it_shows(page):
 
 
 def test_every_command_is_documented():
-    from scorefield.cli.app import app
-
     text = "".join(page.read_text() for page in PAGES[1:])
     for command in app.registered_commands:
         assert f"scorefield {command.callback.__name__}" in text, command.callback.__name__

@@ -180,6 +180,33 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     assert np.mean(found["predicted_fraud"] == table["fraud"]) > 0.9
 
 
+def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
+    from scorefield.estimators.model_files import load_model
+
+    folder, table = fitted
+    rows = table.iloc[[0, 1, 178, 179]]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("-o", tmp_path / "c.csv", "--target", "yes", "--fixed", "hour", "-n", "1")
+    code, out, err = run(monkeypatch, capsys, "explain", folder / "m.skops", tmp_path / "rows.csv", *options)
+    assert (code, err) == (0, "")
+    assert "row 0: log odds of 'yes'" in out
+    assert "->" in out
+    assert "hour:" not in out.partition("nearest credible rows of yes")[2]
+    found = pd.read_csv(tmp_path / "c.csv")
+    model = load_model(folder / "m.skops")["model"]
+    logs = model.predict_log_proba(rows.drop(columns="fraud"))
+    np.testing.assert_allclose(found["log_odds"], logs[:, 1] - logs[:, 0], atol=1e-3)
+    parts = found[["amount", "count", "hour", "country"]].sum(axis=1)
+    np.testing.assert_allclose(parts, found["log_odds"] - found["baseline"], atol=0.02)
+    for option, value in (("--label", "maybe"), ("--target", "maybe"), ("--fixed", "weight")):
+        more = ("--target", "yes", "--force") if option == "--fixed" else ()
+        code, _, err = run(
+            monkeypatch, capsys, "explain", folder / "m.skops", tmp_path / "rows.csv", option, value, *more
+        )
+        assert code == 1
+        assert value in err
+
+
 def test_predict_carries_columns_over_as_they_are_written(fitted, tmp_path, monkeypatch, capsys):
     folder, table = fitted
     new = table[:3].assign(id=["007", " 8", ""], hour=[" 1", "02", "3 "])

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from scorefield import (
     BoundaryDisplay,
     DensityDisplay,
+    ExplanationDisplay,
     SamplesDisplay,
     ScoreClassifier,
     ScoreDensity,
@@ -225,3 +226,17 @@ def test_every_display_takes_axes_and_returns_itself(d):
         assert ax.get_title()
         assert ax.get_legend() is not None
         assert shown.plot().ax_ is not ax
+
+
+def test_an_explanation_is_drawn_as_bars_that_sum_up(rng):
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "$c$"])
+    model = ScoreClassifier(ScoreDensity("gaussian"), random_state=0).fit(X, X["a"] > 0)
+    display = ExplanationDisplay.from_estimator(model, X, row=3)
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert abs(sum(widths) - (display.log_odds - display.baseline)) < 0.01
+    assert np.abs(widths).argmax() == 0
+    texts = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert any(text.startswith("a = ") for text in texts)
+    display.ax_.figure.canvas.draw()  # a dollar sign is no formula
+    few = ExplanationDisplay.from_estimator(model, X.to_numpy(), row=3, n_columns=2)
+    assert len(few.ax_.patches) == 2

@@ -8,7 +8,9 @@ import numpy as np
 from scorefield.data.checks import check_numbers
 from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
-from scorefield.data.tables import MARK, forms_of
+from scorefield.data.tables import MARK, forms_of, read_parts
+from scorefield.estimators import counterfactuals as near
+from scorefield.estimators import explanation
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
@@ -104,21 +106,68 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
     return stored | {"reading": {"forms": numbers, "na": []}}, table.n_rows
 
 
+def _checked(stored, part):
+    """The columns that a model was fitted to; numbers without gaps where it was fitted to those."""
+    X = part[features(stored)]
+    if hasattr(stored["model"], "space_"):
+        return X
+    check_numbers(X, first_row=part.index[0] + 1)
+    _check_no_gaps(X)
+    return X.astype(np.float64)
+
+
 def scores(stored, part):
     """Prediction, probabilities and log density of one part of a table."""
     import pandas as pd
 
     model = stored["model"]
-    X = part[features(stored)]
-    if not hasattr(model, "space_"):  # fitted to complete numbers
-        check_numbers(X, first_row=part.index[0] + 1)
-        _check_no_gaps(X)
-        X = X.astype(np.float64)
-    log_proba, log_density = model.log_proba_and_density(X)
+    log_proba, log_density = model.log_proba_and_density(_checked(stored, part))
     proba = np.exp(log_proba)
     found = {f"predicted_{stored['target']}": model.decide(log_proba)}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
     return pd.DataFrame({**found, "log_density": log_density})
+
+
+def _known_label(model, text, option):
+    """The label of a model that an option names."""
+    known = {str(value): value for value in model.classes_.tolist()}
+    if text not in known:
+        raise ValueError(f"Expected a {option} of {list(known)}, got {text!r}; choose one of them.")
+    return known[text]
+
+
+def rows_for(stored, data, reading):
+    """The rows of a small file, with the columns that a model was fitted to."""
+    import pandas as pd
+
+    reading = reading_for(stored, reading)
+    parts = [part.frame for part in read_parts(data, reading, features(stored))]
+    return _checked(stored, pd.concat(parts))
+
+
+def explain(stored, rows, label):
+    """The `Explanation` of rows."""
+    model = stored["model"]
+    return explanation.explain(model, rows, None if label is None else _known_label(model, label, "--label"))
+
+
+def contributions(explained):
+    """A table of contributions, log odds and the class that they are those of."""
+    import pandas as pd
+
+    table = pd.DataFrame(explained.contributions, columns=explained.columns)
+    return table.assign(log_odds=explained.log_odds, baseline=explained.baseline_log_odds, label=explained.labels)
+
+
+def counterfactuals(stored, rows, target, fixed, n, seed):
+    """The nearest credible rows of another class, for the rows that are not put into it."""
+    model = stored["model"]
+    label = _known_label(model, target, "--target")
+    places = np.flatnonzero(model.predict(rows) != label)
+    if len(places) == 0:
+        raise ValueError(f"Expected rows that are not predicted as {target!r} yet, got none; choose another --target.")
+    found = near.counterfactuals(model, rows.iloc[places], label, fixed, n, random_state=seed)
+    return dataclasses.replace(found, index=places[found.index])
 
 
 def sample(stored, label, n, seed):
@@ -126,15 +175,13 @@ def sample(stored, label, n, seed):
     import pandas as pd
 
     model, target = stored["model"], stored["target"]
-    known = {str(value): value for value in model.classes_.tolist()}
-    if label not in known:
-        raise ValueError(f"Expected a --label of {list(known)}, got {label!r}; choose one of them.")
+    label = _known_label(model, label, "--label")
     _check_memory(n, len(stored["columns"]))
-    rows = model.sample(n, label=known[label], random_state=seed)
+    rows = model.sample(n, label=label, random_state=seed)
     if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files
         rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
         rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
-    return rows.assign(**{target: known[label]})[stored["columns"]]
+    return rows.assign(**{target: label})[stored["columns"]]
 
 
 def describe(stored):

@@ -637,7 +637,7 @@ def generator_options(density):
 
 
 def fisher_divergence(density, score, X):
-    """Fisher divergence of a fitted density from a known truth, 1/2 E |grad log p(x) - score(x)|^2.
+    """Fisher divergence of a fitted density from a known truth: half the mean squared difference of their fields.
 
     Parameters
     ----------

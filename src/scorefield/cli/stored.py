@@ -1,0 +1,198 @@
+"""Commands that make a model file or work with one: `fit`, `predict`, `sample`, `explain`, `export` and `info`."""
+
+import pathlib
+from typing import Annotated
+
+import typer
+
+from scorefield.cli.console import error_console, progress_bar, say, verbose, working
+from scorefield.cli.options import Data, DataOrFolder, Force, ModelFile, Output, Quiet, Seed, Target, reads_table, words
+from scorefield.data import tables
+from scorefield.data.files import check_output, write_parts
+from scorefield.data.formats import Reading, output_file
+
+
+def _check_model_file(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected a model file, but {path} does not exist.")
+
+
+@reads_table
+def fit(
+    data: DataOrFolder,
+    target: Target,
+    output: Output,
+    reading: Reading,
+    stream: Annotated[bool, typer.Option("--stream", help="Read Parquet in parts, whatever its size.")] = False,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Fit a score-based classifier to a table and store it.
+
+    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory; it must hold numbers.
+
+    Example: [b]scorefield fit data.csv --target fraud --as zip=category -o model.skops[/b]
+    """
+    check_output(output, force=force, kinds=(".skops",))
+    in_parts = stream or tables.is_large(data)
+    if in_parts and reading != Reading():
+        raise ValueError(
+            f"Expected no --as, --drop or --na for {data}, which is read in parts, got some; change the file instead."
+        )
+    if not in_parts:
+        with working(f"reading {data}", quiet):
+            table = tables.read_labelled(data, target, reading)
+
+    from scorefield.cli import commands
+    from scorefield.estimators.model_files import save_model
+
+    if in_parts:
+        stored, n = commands.fit_parquet(data, target, seed=seed, verbose=verbose(quiet))
+    else:
+        stored, n = commands.fit(table.frame, target, reading=reading, seed=seed, verbose=verbose(quiet)), len(table)
+    save_model(output, stored, replace=force)
+    model = stored["model"]
+    say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
+    say(quiet, f"wrote {output}")
+
+
+@reads_table
+def predict(
+    model: ModelFile,
+    data: DataOrFolder,
+    output: Output,
+    reading: Reading,
+    keep: Annotated[list[str] | None, typer.Option(help="Columns to carry over, such as id,name, or all.")] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Score a table: prediction, probability of each class and log density, in the order of its rows.
+
+    Example: [b]scorefield predict model.skops new.csv --keep id -o scored.csv[/b]
+    """
+    check_output(output, force=force)
+    _check_model_file(model)
+    file = tables.open_first(data, reading)
+    kept = tables.kept_names(file, words(keep))
+    like = output_file(output, file)
+
+    from scorefield.cli import commands
+    from scorefield.estimators.model_files import load_model
+
+    stored = load_model(model)
+    reading = commands.reading_for(stored, reading)
+    with progress_bar(error_console(), quiet) as bar:
+        task = bar.add_task("rows", total=None)
+
+        def scored():
+            for part in tables.read_parts(data, reading, commands.features(stored), kept):
+                yield part.and_columns(like, commands.scores(stored, part.frame), kept)
+                bar.advance(task, len(part))
+
+        n = write_parts(output, scored(), like=file, replace=force)
+    say(quiet, f"scored {n} rows\nwrote {output}")
+
+
+def sample(
+    model: ModelFile,
+    output: Output,
+    label: Annotated[str, typer.Option(help="Class to generate.")],
+    n: Annotated[int, typer.Option("-n", min=1, help="Rows to generate.")] = 1000,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Generate rows of one class.
+
+    Example: [b]scorefield sample model.skops --label 1 -n 1000 -o rows.csv[/b]
+    """
+    check_output(output, force=force)
+    _check_model_file(model)
+
+    from scorefield.cli import commands
+    from scorefield.estimators.model_files import load_model
+
+    stored = load_model(model)
+    with working("sampling", quiet):
+        table = commands.sample(stored, label, n, seed)
+    write_parts(output, [table], replace=force)
+    say(quiet, f"wrote {output}")
+
+
+@reads_table
+def explain(
+    model: ModelFile,
+    data: Data,
+    reading: Reading,
+    label: Annotated[str | None, typer.Option(help="Class to explain: the second, or the predicted one.")] = None,
+    target: Annotated[str | None, typer.Option(help="Show the nearest credible rows of this class too.")] = None,
+    fixed: Annotated[list[str] | None, typer.Option(help="Columns that --target may not change, such as age.")] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Rows of --target to show for each row.")] = 3,
+    output: Annotated[
+        pathlib.Path | None, typer.Option("--output", "-o", help="Write the contributions of all columns.")
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Tell why rows are classified as they are: what each column adds to the log odds.
+
+    With --target also which credible changes would put them into another class.
+
+    Example: [b]scorefield explain model.skops row.csv --target no --fixed age,sex[/b]
+    """
+    if output is not None:
+        check_output(output, force=force)
+    _check_model_file(model)
+
+    from scorefield.cli import commands
+    from scorefield.estimators.model_files import load_model
+
+    found = load_model(model)
+    rows = commands.rows_for(found, data, reading)
+    with working("explaining", quiet):
+        explained = commands.explain(found, rows, label)
+    typer.echo(str(explained))
+    if output is not None:
+        write_parts(output, [commands.contributions(explained)], replace=force)
+        say(quiet, f"wrote {output}")
+    if target is not None:
+        with working("looking for near rows", quiet):
+            changed = commands.counterfactuals(found, rows, target, words(fixed), n, seed)
+        typer.echo(f"nearest credible rows of {target}:\n{changed}")
+
+
+def export(
+    model: ModelFile,
+    output: Annotated[pathlib.Path, typer.Argument(help="File to write: .onnx or .json.")],
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Write a stored model as an ONNX graph, or as plain arrays in JSON, for other programs.
+
+    Example: [b]scorefield export model.skops model.onnx[/b]
+    """
+    check_output(output, force=force, kinds=(".onnx", ".json"))
+    _check_model_file(model)
+
+    from scorefield.estimators.export import export_json, export_onnx
+    from scorefield.estimators.model_files import load_model
+
+    write = export_onnx if output.suffix == ".onnx" else export_json
+    write(load_model(model)["model"], output, replace=force)
+    say(quiet, f"wrote {output}")
+
+
+def info(model: ModelFile):
+    """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
+    _check_model_file(model)
+
+    from scorefield.cli import commands
+    from scorefield.estimators.model_files import load_model
+
+    for name, value in commands.describe(load_model(model)).items():
+        typer.echo(f"{name}: {value}")
+
+
+COMMANDS = (fit, predict, sample, explain, export, info)
