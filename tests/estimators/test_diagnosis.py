@@ -57,6 +57,7 @@ def test_a_good_density_passes(rng):
     found = density.diagnose(correlated(rng, 600))
     assert found.verdict == GOOD
     assert found.score_gain == pytest.approx(1, abs=0.05)
+    assert found["score_gain"].note == ""  # neither better nor worse than itself
     assert found["r_hat"].verdict == NOT_MEASURED
     assert found["r_hat"].note == "rows are drawn from the Gaussian itself"
     assert str(found).startswith("Judged on 600 held-out rows.\ncheck ")

@@ -24,6 +24,7 @@ FEWEST_ROWS = 20  # below which nothing is told from chance
 FEW_ROWS = 100  # below which the Stein test misses a mean that is off by a quarter of the deviation
 P_LOOK, P_BAD = 0.05, 0.005  # a true field is called bad once in 200 times
 SUSPECT, ERRORS = 2.0, 3.0  # standard errors that chance exceeds once in 22 times, and once in 370 times
+LEAST_GAIN = 0.02  # of a Gaussian's: two Gaussians of a thousand rows differ by as much, with a small error
 NATS_LOOK, NATS_BAD = 0.2, 1.0  # a density that is off by a fifth, and by a factor of e
 FEWEST_NATS = 0.01  # per cell: the odds of the right value are one in a hundred better than by the margins
 LOW_ACCEPTANCE, USUAL_ACCEPTANCE = 0.1, 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 1998)
@@ -183,10 +184,10 @@ def _gain_check(named, key, judged, reference):
     value = float(own / unit)
     if not value > 0:
         return Check(*named, value, expected, BAD, "no better than no field")
-    if value < 1 - SUSPECT * error:
+    if value < 1 - max(SUSPECT * error, LEAST_GAIN):
         verdict = BAD if value < 1 - ERRORS * error else LOOK
         return Check(*named, value, expected, verdict, "worse than a Gaussian")
-    return Check(*named, value, expected, GOOD, BETTER if value > 1 + ERRORS * error else "")
+    return Check(*named, value, expected, GOOD, BETTER if value > 1 + max(ERRORS * error, LEAST_GAIN) else "")
 
 
 def _stein_check(named, key, judged, *, better):
