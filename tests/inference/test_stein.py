@@ -122,3 +122,16 @@ def test_columns_that_nearly_agree_and_have_gaps(rng):
     n = known.all(axis=1).sum()
     assert abs(across / 0.02 - 1) < 4 * np.sqrt(2 / n)
     assert abs(along / 1.98 - 1) < 4 * np.sqrt(2 / n)
+
+
+def test_a_field_that_was_learned_from_as_many_rows_is_not_rejected(rng):
+    """Without the allowance for their sampling error, it is rejected too often."""
+    rejected = {"with": 0, "without": 0}
+    for _ in range(150):
+        learned, rows = rng.normal(size=(2, 80, 2))
+        mean, covariance = learned.mean(axis=0), np.cov(learned.T)
+        kernel = stein_kernel(rows, (mean - rows) @ np.linalg.inv(covariance))
+        rejected["with"] += stein_test(rng, kernel, n_learned=80, n_bootstrap=200).p_value < 0.05
+        rejected["without"] += stein_test(rng, kernel, n_bootstrap=200).p_value < 0.05
+    most = binom.ppf(0.999, 150, 0.05)
+    assert rejected["with"] <= most < rejected["without"]

@@ -139,7 +139,7 @@ def field_checks(key, judged, reference):
     if why:
         return [not_measured(*gain, why), not_measured(*stein, why)]
     gained = _gain_check(gain, key, judged, reference)
-    return [gained, _stein_check(stein, key, judged, better=gained.note == BETTER)]
+    return [gained, _stein_check(stein, key, judged, n_learned=len(reference.numbers), better=gained.note == BETTER)]
 
 
 def _gaussians(rng, judged, at, reference):
@@ -190,7 +190,7 @@ def _gain_check(named, key, judged, reference):
     return Check(*named, value, expected, GOOD, BETTER if value > 1 + max(ERRORS * error, LEAST_GAIN) else "")
 
 
-def _stein_check(named, key, judged, *, better):
+def _stein_check(named, key, judged, *, n_learned, better):
     """The kernel Stein test of rows with the field's own noise.
 
     With many rows it finds errors that matter little: a field that is better than a Gaussian is not called bad.
@@ -200,7 +200,7 @@ def _stein_check(named, key, judged, *, better):
     known = judged.known[at]
     noisy = judged.numbers[at] + known * (rng.normal(size=known.shape) @ judged.color)
     kernel = stein_kernel(noisy, judged.scores(noisy, at), known=known, codes=judged.codes[at])
-    p_value, expected = stein_test(rng, kernel).p_value, f"above {P_LOOK:g}"
+    p_value, expected = stein_test(rng, kernel, n_learned=n_learned).p_value, f"above {P_LOOK:g}"
     if p_value >= P_LOOK:
         note = "few rows, so it finds gross errors only" if len(at) < FEW_ROWS else ""
         return Check(*named, p_value, expected, GOOD, note)

@@ -47,10 +47,16 @@ def stein_kernel(
     return stein if codes is None or codes.shape[1] == 0 else stein * overlap_kernel(codes)
 
 
-def stein_test(rng: np.random.Generator, kernel: np.ndarray, *, n_bootstrap: int = N_BOOTSTRAP) -> SteinTest:
-    """Test that the mean of a Stein kernel between independent rows is zero, by the wild bootstrap."""
-    off_diagonal = kernel - np.diag(np.diag(kernel))
+def stein_test(
+    rng: np.random.Generator, kernel: np.ndarray, *, n_learned: float = np.inf, n_bootstrap: int = N_BOOTSTRAP
+) -> SteinTest:
+    """Test that the mean of a Stein kernel between independent rows is zero, by the wild bootstrap.
+
+    A field that was learned from `n_learned` rows is off by their sampling error. The mean feature of n rows then has
+    1 + n / n_learned times its variance, at most, and so have the draws that the squared mean is compared with.
+    """
     signs = rng.choice([-1.0, 1.0], size=(n_bootstrap, len(kernel)))
-    drawn = np.einsum("bi,bi->b", signs @ off_diagonal, signs)
-    p_value = (1 + int(np.sum(drawn >= off_diagonal.sum()))) / (1 + n_bootstrap)
-    return SteinTest(float(off_diagonal.sum()) / (len(kernel) * (len(kernel) - 1)), p_value)
+    drawn = np.einsum("bi,bi->b", signs @ kernel, signs) * (1 + len(kernel) / n_learned)
+    p_value = (1 + int(np.sum(drawn >= kernel.sum()))) / (1 + n_bootstrap)
+    between = float(kernel.sum() - np.trace(kernel))
+    return SteinTest(between / (len(kernel) * (len(kernel) - 1)), p_value)
