@@ -17,7 +17,7 @@ from itertools import pairwise
 
 PACKAGES = (
     "scorefield", "jax", "jaxlib", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "optax", "blackjax",
-    "torch", "ForestDiffusion", "ctgan", "xgboost-cpu", "xgboost",
+    "torch", "ForestDiffusion", "ctgan", "xgboost-cpu", "xgboost", "pyod",
 )  # fmt: skip
 
 

@@ -176,6 +176,17 @@ def mixed_cell(name, before, row, column):
     return f"{wide[row].mean():.3f} ({rank[row]:.1f})"
 
 
+def outlier_cell(before, row, column):
+    """A cell of a table of outlier detection; the setting is the first word of the paragraph before it."""
+    rows = pd.DataFrame(map(json.loads, (RESULTS / "outliers" / "outliers.jsonl").read_text().splitlines()))
+    rows = rows[rows["setting"] == before.strip().split("\n\n")[-1].split()[0].strip(":").lower()]
+    measure = {"ROC AUC": "roc_auc", "average precision": "average_precision", "seconds": "seconds"}[column]
+    wide = rows.pivot_table(index="table", columns="method", values=measure)
+    if measure == "seconds":
+        return f"{wide[row].mean():.1f}"
+    return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
+
+
 def check(table, by_learner):
     """What is wrong in a table, if its numbers are those of committed rows."""
     if table.command.startswith("scorefield benchmark"):
@@ -185,6 +196,8 @@ def check(table, by_learner):
     name = table.command.rpartition("/")[2]
     if name and (RESULTS / "mixed" / f"{name}.jsonl").exists():
         return wrong_cells(table, lambda row, column: mixed_cell(name, table.before, row, column))
+    if name == "outliers":
+        return wrong_cells(table, lambda row, column: outlier_cell(table.before, row, column))
     return check_speed(table, name) if name and (RESULTS / "speed" / f"{name}.jsonl").exists() else []
 
 
@@ -201,6 +214,7 @@ def test_tables_show_the_numbers_of_the_rows(page, by_learner):
         ("docs/guide/benchmark.rst", "- 0.632 (6.8)\n", "- 0.628 (8.7)\n"),  # that of the next row
         ("docs/guide/performance.rst", "- 0.83\n", "- 0.37\n"),  # that of the next column
         ("docs/guide/mixed_results.rst", "- 0.727\n", "- 0.963\n"),  # that of SMOTENC
+        ("docs/guide/outliers.rst", "- 0.310 (3.1)\n", "- 0.287 (3.6)\n"),  # that of the next row
     ],
 )
 def test_a_number_in_another_place_is_noticed(path, right, wrong, by_learner):

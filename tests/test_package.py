@@ -131,6 +131,7 @@ def test_all_estimators_and_samplers_have_a_stable_name():
         "ScoreOverSampler",
         "PriorCorrectedClassifier",
         "ScoreFeatures",
+        "ScoreOutlierDetector",
         "LabellingClassifier",
         "Langevin",
         "AnnealedLangevin",

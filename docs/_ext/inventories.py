@@ -13,6 +13,7 @@ LIBRARIES = {
                 "sklearn.calibration.CalibratedClassifierCV",
                 "sklearn.compose.ColumnTransformer",
                 "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
+                "sklearn.ensemble.IsolationForest",
                 "sklearn.impute.KNNImputer",
                 "sklearn.inspection.DecisionBoundaryDisplay",
                 "sklearn.mixture.GaussianMixture",

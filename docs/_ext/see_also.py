@@ -18,6 +18,7 @@ ENTRIES = {
         "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
     ],
     "ScoreOverSampler": ["PriorCorrectedClassifier", "advise", "compare_tables", "imblearn.over_sampling.SMOTE"],
+    "ScoreOutlierDetector": ["ScoreDensity", "ScoreImputer", "sklearn.ensemble.IsolationForest"],
     "PriorCorrectedClassifier": [
         "ScoreOverSampler",
         "advise",

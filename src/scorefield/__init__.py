@@ -11,6 +11,7 @@ _PUBLIC = {
     "ScoreOverSampler": "estimators.oversampling",
     "ScoreRegressionOverSampler": "estimators.regression_oversampling",
     "ScoreImputer": "estimators.imputation",
+    "ScoreOutlierDetector": "estimators.outliers",
     "MixedEncoder": "estimators.mixed_encoder",
     "PriorCorrectedClassifier": "estimators.prior_correction",
     "ScoreFeatures": "estimators.features",

@@ -115,6 +115,17 @@ def test_gaps_are_filled_and_known_cells_stay(tmp_path, mixed, monkeypatch, caps
     pd.testing.assert_frame_equal(after.where(before.notna()), before)
 
 
+def test_outliers_are_flagged_and_cells_stay(tmp_path, frame, monkeypatch, capsys):
+    frame.assign(amount=frame["amount"].where(frame.index != 3, 99.0)).to_csv(tmp_path / "a.csv", index=False)
+    options = ("--contamination", "0.05", "--model", "gaussian", "--drop", "fraud", "-o", tmp_path / "b.csv")
+    code, out, _ = run(monkeypatch, capsys, "outliers", tmp_path / "a.csv", *options)
+    assert (code, out.splitlines()[0]) == (0, "flagged 9 of 180 rows")
+    before, after = (pd.read_csv(tmp_path / name) for name in ("a.csv", "b.csv"))
+    pd.testing.assert_frame_equal(after[["amount", "count", "hour"]], before[["amount", "count", "hour"]])
+    assert after["outlier_score"].idxmax() == 3
+    np.testing.assert_array_equal(after["outlier_score"] > 0, after["is_outlier"])
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_other_separators_and_a_mark_at_the_start(tmp_path, frame, monkeypatch, capsys, separator):
     frame.to_csv(tmp_path / "a.csv", index=False, sep=separator, encoding="utf-8-sig")
@@ -390,6 +401,7 @@ def test_errors_come_before_heavy_imports(tmp_path):
         ["quality", data, "--target", "z"],
         ["columns", data, "--drop", "b"],
         ["impute", data + "?", "-o", output],
+        ["outliers", data, "-o", output, "--contamination", "0.7"],
         ["columns", data, "--decimal", ";"],
     ]
     code = (
@@ -539,7 +551,20 @@ def test_usage_errors_have_code_two(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["resample", "fit", "predict", "sample", "quality", "columns", "impute", "export", "info", "reproduce", "demo"],
+    [
+        "resample",
+        "fit",
+        "predict",
+        "sample",
+        "quality",
+        "columns",
+        "impute",
+        "outliers",
+        "export",
+        "info",
+        "reproduce",
+        "demo",
+    ],
 )
 def test_help_shows_an_example(command):
     result = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})

@@ -570,14 +570,14 @@ def check_round_trip(raw):
 SETTINGS = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=100, **SETTINGS)
+@settings(max_examples=300, **SETTINGS)
 @given(raw_tables())
 def test_random_tables_come_back(raw):
     check_round_trip(raw)
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, **{**SETTINGS, "derandomize": False})
+@settings(max_examples=3000, **{**SETTINGS, "derandomize": False})
 @given(raw_tables())
 def test_many_random_tables_come_back(raw):
     check_round_trip(raw)

@@ -13,6 +13,7 @@ from scorefield import (
     ScoreDensity,
     ScoreFeatures,
     ScoreImputer,
+    ScoreOutlierDetector,
     ScoreOverSampler,
 )
 
@@ -36,6 +37,7 @@ DEFAULT = [
     LabellingClassifier(density=light("gaussian"), random_state=0),
     LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),
     LabellingClassifier("pseudo-density", density=light("gaussian"), random_state=0),
+    ScoreOutlierDetector(light("gaussian"), random_state=0),
     ScoreOverSampler(density=light("gaussian"), random_state=0),
 ]
 
@@ -78,13 +80,14 @@ def test_imbalanced_learn_checks_of_more_models(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["kernel", "mlp", "diffusion", "auto"])
-@pytest.mark.parametrize("wrap", ["density", "classifier", "features", "over-sampler"])
+@pytest.mark.parametrize("wrap", ["density", "classifier", "features", "over-sampler", "outlier detector"])
 def test_scikit_learn_checks_of_every_model(model, wrap):
     estimator = {
         "density": lambda d: d,
         "classifier": lambda d: ScoreClassifier(d, random_state=0),
         "features": ScoreFeatures,
         "over-sampler": lambda d: ScoreOverSampler(density=d, random_state=0),
+        "outlier detector": lambda d: ScoreOutlierDetector(d, random_state=0),
     }[wrap](light(model))
     for instance, check in estimator_checks_generator(estimator):
         check(instance)

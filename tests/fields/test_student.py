@@ -101,3 +101,15 @@ def test_far_rows_of_a_heavy_tailed_law():
     }
     assert np.abs(errors["auto"]).max() < 3  # two degrees of freedom too many or too few change it by 2 log 25
     assert errors["gaussian"][2] < -20  # the control
+
+
+@pytest.mark.parametrize("n_beside", [0, 1])
+def test_rows_that_mostly_lie_in_a_plane_leave_the_scale_regular(rng, n_beside):
+    """The likelihood grows without bound as the scale across the plane falls."""
+    table = rng.normal(size=(300, 3))
+    table[:, 2] = np.arange(300) < n_beside
+    table @= np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    base = fit_student(table, 2, noise=0.1)
+    widths = np.linalg.svd(np.asarray(base.color), compute_uv=False)
+    assert widths[-1] == pytest.approx(0.1, rel=0.01)
+    assert widths[1] > 0.5

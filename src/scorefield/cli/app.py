@@ -144,6 +144,42 @@ def impute(
 
 @app.command()
 @reads_table
+def outliers(
+    data: Data,
+    output: Output,
+    reading: Reading,
+    contamination: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.5, help="Share of the rows to flag; without it, rows far below the others."),
+    ] = None,
+    model: Model = "auto",
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Find unusual rows: adds outlier_score (greater is odder, above 0 is an outlier) and is_outlier to a table.
+
+    Columns that --drop names are left out of the output too; --as id=identifier keeps one without reading it.
+
+    Example: [b]scorefield outliers data.csv --contamination 0.05 -o scored.csv[/b]
+    """
+    check_output(output, force=force)
+    with working(f"reading {data}", quiet):
+        table = tables.read_table(data, reading)
+
+    from scorefield.cli import commands
+
+    found = commands.outliers(
+        table.frame, contamination=contamination, model=model, columns=reading.columns, seed=seed,
+        verbose=verbose(quiet),
+    )  # fmt: skip
+    cells = table.and_columns(output_file(output, table.file), found)
+    write_parts(output, [cells], like=table.file, replace=force)
+    say(quiet, f"flagged {int(found['is_outlier'].sum())} of {len(found)} rows\nwrote {output}")
+
+
+@app.command()
+@reads_table
 def quality(
     real: Annotated[pathlib.Path, typer.Argument(help="The real table, or one that [b]resample --mark[/b] wrote.")],
     reading: Reading,

@@ -14,6 +14,7 @@ from scorefield.estimators import explanation
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
+from scorefield.estimators.outliers import ScoreOutlierDetector
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
@@ -64,6 +65,16 @@ def impute(table, *, n_draws=1, columns=None, seed=0, verbose=0):
     """The table with its gaps filled."""
     imputer = ScoreImputer(n_draws=n_draws, columns=columns or None, random_state=seed, verbose=verbose)
     return imputer.fit(table).transform(table)
+
+
+def outliers(table, *, contamination=None, model="auto", columns=None, seed=0, verbose=0):
+    """Scores of the rows, greater for odder ones and above 0 for outliers, and flags."""
+    import pandas as pd
+
+    density = ScoreDensity(model=model, columns=columns or None, verbose=verbose)
+    level = "auto" if contamination is None else contamination
+    found = ScoreOutlierDetector(density, level, random_state=seed).fit(table).decision_function(table)
+    return pd.DataFrame({"outlier_score": -found.astype(float), "is_outlier": found < 0})
 
 
 def fit(table, target, *, reading, seed=0, verbose=0):

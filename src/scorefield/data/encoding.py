@@ -165,6 +165,26 @@ class TableEncoder:
             np.column_stack(codes) if codes else np.zeros((table.n_rows, 0), dtype=np.int32),
         )
 
+    def unseen_levels(self, table):
+        """Number of known cells per row whose level the fitted table does not have.
+
+        Parameters
+        ----------
+        table : array, DataFrame or Table of shape (n_rows, n_columns)
+            The columns of `fit`.
+
+        Returns
+        -------
+        counts : ndarray of int, shape (n_rows,)
+        """
+        table = self.check(table)
+        counts = np.zeros(table.n_rows, dtype=int)
+        for i, column in enumerate(self.columns_):
+            if column.has_codes:
+                cells, _ = like_fitted(table.cells(_name_in(table, column, i)), column)
+                counts += cells.known & (encode_column(cells, column)[1] < 0)
+        return counts
+
     def decode(self, rows, like=None, rng=None):
         """A table of encoded rows.
 

@@ -112,6 +112,10 @@ class RowSpace:
         """Log of the volume by which the scores of known numbers shrink or stretch each row, (n,)."""
         return self.scores.log_slopes(self.encoded(rows).numbers).sum(axis=1)
 
+    def with_long_tails(self):
+        """The same space, with normal scores of extremes that grow with their distance from the bulk."""
+        return RowSpace(self.encoder, self.scores.with_long_tails(), self.precision, self.ties)
+
     def to_plain(self):
         """A dictionary of plain values and arrays."""
         parts = {"encoder": self.encoder.to_plain(), "knots": self.scores.knots, "precision": self.precision}

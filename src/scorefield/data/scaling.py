@@ -93,6 +93,13 @@ class NormalScores:
             slopes[:, j] = np.where(np.isnan(column), 0.0, rates[places.clip(0, len(rates) - 1)])
         return slopes
 
+    def with_long_tails(self):
+        """The same map, but ends of a column that lie far from its bulk are further out than by their ranks.
+
+        A rank makes any extreme value an ordinary maximum. See `_long_tails`.
+        """
+        return NormalScores([_long_tails(knots) for knots in self.knots])
+
     def _map(self, numbers, ways):
         result = np.empty(np.shape(numbers))
         for j, (column, (x, y)) in enumerate(zip(np.asarray(numbers, float).T, ways, strict=True)):
@@ -122,6 +129,26 @@ def _rank_knots(known):
     kept = np.unique(np.concatenate([[0, len(values) - 1], spread, np.flatnonzero(shared)]))
     low, high = np.where(shared, low, scores), np.where(shared, high, scores)
     return np.stack([values, scores, low, high])[:, kept]
+
+
+def _long_tails(knots):
+    """Knots whose first and last score grow with the distance of the value from the bulk.
+
+    Where a straight line from the bulk ends beyond the rank's score by some excess, the score moves out by log(1 +
+    excess): a value fifty deviations away stands out, while the largest one of a heavy-tailed column does not outweigh
+    the other columns. An end that many rows share is part of the bulk. The slope is that of the segment before the end
+    or, if it is less, that from the middle: two values close together must not send the rest of the column far away.
+    """
+    values, scores, low, high = knots.copy()
+    k, middle = len(values), int(np.abs(scores).argmin())
+    for end, inner, next_inner, sign in ((0, 1, 2, -1), (k - 1, k - 2, k - 3, 1)):
+        if k < 4 or low[end] < high[end]:
+            continue
+        starts = [j for j in (next_inner, middle) if (inner - j) * sign > 0]
+        slope = min((scores[inner] - scores[j]) / (values[inner] - values[j]) for j in starts)
+        excess = scores[inner] + slope * (values[end] - values[inner]) - scores[end]
+        scores[end] += sign * np.log1p(max(sign * excess, 0.0))
+    return np.stack([values, scores, low, high])
 
 
 def reflected(values, low, high):

@@ -62,6 +62,19 @@ class RowModel:
         """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
         return self.energies(rows)[:, 0] + self.space.log_slopes(rows)
 
+    def completed_scores(self, key, table, n_draws):
+        """Log density of each row of a table in normal scores, as the mean over draws of its gaps, (n,)."""
+        rows = self.space.with_long_tails().rows(table)
+        energies, gaps = self.energies(rows)[:, 0], ~self._present(rows).all(axis=1)
+        if gaps.any():
+            drawn = self.impute(key, np.repeat(rows[gaps], n_draws, axis=0), label=0)
+            energies[gaps] = self.energies(drawn)[:, 0].reshape(-1, n_draws).mean(axis=1)
+        return energies
+
+    def _present(self, rows):
+        """True for every column of each row that has a value."""
+        return np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
+
     def scores(self, rows):
         """Fields of all classes in the normal scores of the numbers, (n, classes, p); 0 at gaps."""
         found = map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
@@ -91,7 +104,7 @@ class RowModel:
         rng = host_rng(key, Stream.CHAIN_STARTS)
         rounds = [rng.permutation(len(starts)) for _ in range(-(-n // len(starts)))]
         parents = np.concatenate(rounds)[:n] if rounds else np.zeros(0, int)
-        free = np.asarray(map_rows(Method(self.space.layout, "present"), starts[parents])).astype(bool)
+        free = self._present(starts[parents])
         rows = self._walk(key, starts[parents], free, ClassEnergy(self.joint, np.int32(label)), **chain)
         if limits is not None:
             self._bound(rows, *limits)
@@ -127,7 +140,7 @@ class RowModel:
 
     def impute(self, key, rows, label=None):
         """Flat rows whose gaps are drawn given the known cells: of one class, or of all together."""
-        free = ~np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
+        free = ~self._present(rows)
         wanting = np.flatnonzero(free.any(axis=1))
         filled = rows.copy()
         if len(wanting) == 0:

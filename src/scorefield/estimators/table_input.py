@@ -97,7 +97,15 @@ class TableInput:
         if self._mixed:
             sklearn_validate_data(self, X, skip_check_array=True, reset=False)
             return RowSpace.from_plain(self.space_).rows(X).astype(np.float64)
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        try:
+            return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise ValueError(
+                f"Input X contains NaN. {type(self).__name__} was fitted to rows without gaps; fit it to a table that "
+                "has some, or fill them with ScoreImputer."
+            ) from error
 
     @property
     def _mixed(self):

@@ -19,6 +19,7 @@ from scorefield.fields.gaussian import Gaussian, fit_gaussian
 
 DEGREES = (2, 3, 5, 10)
 ITERATIONS = 60  # of the EM algorithm, which gains less than a thousandth of a nat after them
+LEAST_SHARE = 1e-6  # of a column's variance that its scale keeps: rows of mostly one value would have a scale of zero
 HEAVY = 1.0  # excess kurtosis of some column from which on a Gaussian is doubted; Student's t with 10 degrees has it
 MIN_ROWS = 10  # per column, for a choice on held-out rows to mean anything
 
@@ -74,6 +75,8 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
     n, d = table.shape
     size = 1 if per_column else d
     mean, scale = np.median(table, axis=0), np.cov(table, rowvar=False).reshape(d, d)
+    floor = LEAST_SHARE * np.diag(np.diag(scale))
+    scale = scale + floor
     for _ in range(ITERATIONS):
         gaps = table - mean
         if per_column:
@@ -83,7 +86,7 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
         weights = (degrees + size) / (degrees + squares)  # (n, d) or (n, 1)
         mean = np.sum(weights * table, axis=0) / np.sum(weights, axis=0)
         gaps = table - mean
-        scale = (weights * gaps).T @ gaps / n
+        scale = (weights * gaps).T @ gaps / n + floor
         if per_column:
             scale = np.diag(np.diag(scale))
     whiten = np.linalg.cholesky(np.linalg.inv(scale + noise**2 * np.eye(d)))
