@@ -40,6 +40,7 @@ _PUBLIC = {
     "DensityDisplay": "display.displays",
     "BoundaryDisplay": "display.displays",
     "SamplesDisplay": "display.displays",
+    "DiagnosisDisplay": "display.diagnosis",
     "ExplanationDisplay": "display.explanations",
     "Langevin": "sampling.samplers",
     "AnnealedLangevin": "sampling.samplers",

@@ -300,6 +300,26 @@ def test_quality_tells_good_rows_from_bad_ones(tmp_path, monkeypatch, capsys):
     assert "<img" in (tmp_path / "bad.html").read_text()
 
 
+def test_quality_with_held_out_rows_tells_copies(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    tables = {name: pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"]) for name in ("real", "fresh", "held")}
+    tables["copy"] = tables["real"].sample(200, replace=True, random_state=0)
+    for name, table in tables.items():
+        table.assign(kind=np.where(table["a"] > 0, "x", "y")).to_csv(tmp_path / f"{name}.csv", index=False)
+    for name, told in (("copy", "can be told"), ("fresh", "cannot be told")):
+        given = (tmp_path / "real.csv", tmp_path / f"{name}.csv", "--held-out", tmp_path / "held.csv")
+        page = ("--target", "kind", "--html", tmp_path / f"{name}.html")
+        code, out, _ = run(monkeypatch, capsys, "quality", *given, *page)
+        assert code == 0
+        assert f"Training rows {told} from held-out rows" in out
+        assert "no guarantee such as differential privacy" in out
+        assert f"Training rows {told}" in (tmp_path / f"{name}.html").read_text()
+    code, _, err = run(monkeypatch, capsys, "quality", tmp_path / "real.csv", tmp_path / "copy.csv",
+                       "--held-out", tmp_path / "absent.csv")  # fmt: skip
+    assert code != 0
+    assert "absent.csv" in err
+
+
 def test_quality_of_a_marked_table(tmp_path, frame, monkeypatch, capsys):
     """The rows of the class that was enlarged are compared; with the others a forest tells them by the label alone."""
     marked = pd.concat([frame, frame[150:].sample(60, replace=True, random_state=0)], ignore_index=True)

@@ -36,6 +36,7 @@ class Stream(enum.IntEnum):
     IMPUTED = 24
     POOLED_LEVELS = 25
     SELECTION_NOISE = 26
+    DIAGNOSIS = 27
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

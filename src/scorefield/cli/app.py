@@ -185,12 +185,15 @@ def quality(
     reading: Reading,
     synthetic: Annotated[pathlib.Path | None, typer.Argument(help="The generated table, of the same columns.")] = None,
     target: Annotated[str | None, typer.Option(help="Labels: compare the classes that have generated rows.")] = None,
+    held_out: Annotated[
+        pathlib.Path | None, typer.Option(help="Real rows that the generator has not seen: shows what it remembers.")
+    ] = None,
     html: Html = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Check whether generated rows are credible: distributions, correlations, a two-sample test, copies.
+    """Check whether generated rows are credible: distributions, correlations, a two-sample test, copies, privacy.
 
     Example: [b]scorefield quality real.csv synthetic.csv --html quality.html[/b]
     or [b]scorefield quality balanced.csv --target fraud[/b] after [b]resample --mark[/b]
@@ -199,13 +202,14 @@ def quality(
         check_output(html, force=force, kinds=(".html",))
     with working("reading", quiet):
         pair = tables.read_pair(real, synthetic, reading, target)
+        fresh = None if held_out is None else tables.read_held_out(held_out, pair[0], reading, target)
 
     from scorefield.cli import commands
     from scorefield.evaluation.quality import compare_tables
 
     with working("comparing", quiet):
         columns = reading.columns or None
-        found = compare_tables(*pair, columns=columns, random_state=seed)
+        found = compare_tables(*pair, fresh, columns=columns, random_state=seed)
         if html is not None:
             commands.write_quality_page(html, found, *pair, columns=columns, replace=force)
     if not quiet:
@@ -214,7 +218,7 @@ def quality(
             gaps = f"{column['gaps']:+.3f}" if column["gaps"] else ""
             table.add_row(escape(str(column["column"])), column["kind"], f"{column['distance']:.3f}", gaps)
         Console().print(table)
-        for sentence in found.sentences:
+        for sentence in (*found.sentences, "Privacy:", *found.privacy.sentences):
             typer.echo(sentence)
         if html is not None:
             typer.echo(f"wrote {html}")

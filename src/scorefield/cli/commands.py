@@ -273,5 +273,7 @@ def write_quality_page(path, found, real, synthetic, *, columns=None, replace=Tr
             ["column", "kind", "distance", "gaps"],
             rows,
         ),
+        tag("h2", "What does it give away?"),
+        tag("ul", *(tag("li", sentence) for sentence in found.privacy.sentences)),
     ]
     write_whole(path, page("Quality of generated rows", [Raw(part) for part in body]), replace=replace)

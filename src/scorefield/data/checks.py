@@ -11,6 +11,11 @@ def is_missing(value):
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
+def plain(label):
+    """A label as a plain Python object: 1, not np.int64(1)."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def check_one_kind(y):
     """Refuse labels of both text and numbers, which cannot be sorted; only arrays of objects can hold both."""
     if getattr(getattr(y, "dtype", None), "kind", None) != "O":

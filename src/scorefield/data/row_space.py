@@ -96,6 +96,18 @@ class RowSpace:
             copies.append(flat_rows(z, own, self.precision))
         return np.stack(copies, axis=1)
 
+    def shuffled(self, rng, rows):
+        """Flat rows whose columns are permuted independently; gaps are filled anew."""
+        x, known, codes = split_rows(rows, self.layout)
+        z = np.where(known, x, np.nan)
+        for number, category in self.layout.variables:
+            order = rng.permutation(len(rows))
+            if number >= 0:
+                z[:, number] = z[order, number]
+            if category >= 0:
+                codes[:, category] = codes[order, category]
+        return flat_rows(z, codes, self.precision)
+
     def log_slopes(self, rows):
         """Log of the volume by which the scores of known numbers shrink or stretch each row, (n,)."""
         return self.scores.log_slopes(self.encoded(rows).numbers).sum(axis=1)

@@ -133,10 +133,24 @@ def read_pair(real, synthetic, reading=None, target=None):
         pair = first, read_table(synthetic, dataclasses.replace(reading, forms=forms_of(first))).frame
     if target is None:
         return pair
-    problems = name_problems(list(first.columns), real, target=target)
-    if problems:
-        raise TableError(real, problems)
+    _check_target(first, real, target)
     return pair[0][pair[0][target].isin(pair[1][target])], pair[1]
+
+
+def read_held_out(path, real, reading=None, target=None):
+    """A frame of rows like the real ones, of the same classes where there is a `target`."""
+    reading = reading or Reading()
+    frame = read_table(path, dataclasses.replace(reading, forms=forms_of(real))).frame
+    if target is None:
+        return frame
+    _check_target(frame, path, target)
+    return frame[frame[target].isin(real[target])]
+
+
+def _check_target(frame, path, target):
+    problems = name_problems(list(frame.columns), path, target=target)
+    if problems:
+        raise TableError(path, problems)
 
 
 def forms_of(frame):

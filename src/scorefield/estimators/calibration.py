@@ -1,4 +1,7 @@
-"""Temperatures and intercepts that make held-out labels most likely (Guo, Pleiss, Sun & Weinberger 2017)."""
+"""Temperatures and intercepts that make held-out labels most likely, and the calibration error of probabilities.
+
+Guo, Pleiss, Sun & Weinberger (2017).
+"""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -7,6 +10,7 @@ from scipy.special import logsumexp
 # Held-out labels that a model predicts without error would send both to their limits; so would a handful of rows.
 TEMPERATURES = (0.2, 50.0)
 PRIOR_DEVIATION = 3.0  # of intercepts and of log temperatures: the pull of less than one row
+N_BINS = 10  # of the calibration error
 
 
 def fit_temperature(logits, labels, weights=None, *, intercepts=False):
@@ -39,3 +43,25 @@ def fit_temperature(logits, labels, weights=None, *, intercepts=False):
     start = np.zeros(n_classes if intercepts else 1)
     bounds = [tuple(np.log(TEMPERATURES)), *[(None, None)] * (len(start) - 1)]
     return unpack(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
+
+
+def calibration_error(proba, labels):
+    """Expected calibration error: probability less frequency in bins of equal size, averaged over rows and classes.
+
+    ``labels`` are indices (..., n) of classes, for many labellings of the rows at once.
+    """
+    n, n_classes = proba.shape
+    edges = np.linspace(0, n, min(N_BINS, n) + 1).astype(int)[:-1]
+    errors = []
+    for k in range(n_classes):
+        order = np.argsort(proba[:, k], kind="stable")
+        surplus = proba[order, k] - (labels[..., order] == k)
+        errors.append(np.abs(np.add.reduceat(surplus, edges, axis=-1)).sum(axis=-1) / n)
+    return np.mean(errors, axis=0)
+
+
+def usual_calibration_error(rng, proba, *, n_draws=200):
+    """The 95 % quantile of the error of labels that are drawn from the probabilities (Brocker & Smith 2007)."""
+    shares = np.cumsum(proba, axis=1)
+    uniform = rng.uniform(size=(n_draws, len(proba))) * shares[:, -1]
+    return float(np.quantile(calibration_error(proba, (uniform[..., None] > shares).sum(axis=-1)), 0.95))

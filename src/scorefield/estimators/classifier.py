@@ -40,6 +40,8 @@ from scorefield.estimators._sklearn import (
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_low_acceptance
+from scorefield.estimators.diagnosed import DiagnosedClassifier
+from scorefield.estimators.diagnosis import USUAL_ACCEPTANCE
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
 from scorefield.estimators.progress import ProgressReport
@@ -55,11 +57,10 @@ from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3
 MALA_STEP = 0.05  # in standard deviations of the class
-WANTED_ACCEPTANCE = 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 1998)
 
 
 @stored_by_public_name
-class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class ScoreClassifier(DiagnosedClassifier, TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Generative classifier on score fields.
 
     Parameters
@@ -603,19 +604,23 @@ class ScoreClassifier(TableInput, CallbackSupportMixin, ClassifierMixin, BaseEst
         return self._row_model().filled(key, X)
 
     def _sample_joint(self, k, n, key):
-        """Rows of class k by MALA in coordinates where its rows have unit covariance: one step suits all directions."""
+        drawn, frame = self._class_samples(k, n, key, 200, 0.995)
+        return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+
+    def _class_samples(self, k, n, key, chain_length, discard):
+        """`Samples` of class k by MALA and their frame, in which its rows have unit covariance: one step suits all."""
         model, rows = from_plain(self.model_), self.start_rows_[k]
         frame = fit_gaussian(rows, noise=self.noise) if len(rows) > 1 else model.base
         field = Whitened(ClassEnergy(model, np.int32(k)), frame)
         step = MALA_STEP
         while True:
-            sampler = MALA(step, 200, 0.995)
+            sampler = MALA(step, chain_length, discard)
             drawn = sampler.sample(key, field, n, frame.whitened(rows))
-            if drawn.acceptance > WANTED_ACCEPTANCE or step < MALA_STEP / 1000:
+            if drawn.acceptance > USUAL_ACCEPTANCE or step < MALA_STEP / 1000:
                 break
             step /= 4
         warn_of_low_acceptance(drawn, sampler)
-        return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+        return drawn, frame
 
 
 def _calibration_splits(seed, X, labels):

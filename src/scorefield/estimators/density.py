@@ -29,6 +29,8 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
+from scorefield.estimators.diagnosed import DiagnosedDensity
+from scorefield.estimators.diagnosis import LOW_ACCEPTANCE
 from scorefield.estimators.fitting import Prepared, fit_together
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import RowModel, fit_generator
@@ -63,7 +65,6 @@ AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
 MAX_START_ROWS = 1024  # rows kept as starting points of chains
 PATIENCE = 6  # chunks of 100 steps without a better held-out loss
 TRACE = 1e-3  # noise that leaves a density as it is
-LOW_ACCEPTANCE = 0.1
 LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
 N_LANGEVIN = 4096  # samples that the Langevin anchor counts
 MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
@@ -72,7 +73,7 @@ SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decid
 
 
 @stored_by_public_name
-class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
+class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
     Parameters
@@ -146,6 +147,8 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         chosen.
     history_ : dict
         Loss, held-out loss and steps per chunk of training; empty for models solved in closed form.
+    noise_ : float
+        Deviation of the noise of the (standardised) rows whose field it is; only where all columns are numbers.
     path_gap_ : float
         Mean difference in nats between two integration paths to the rows; zero for fields with a potential.
     anchor_size_ : float
@@ -317,6 +320,7 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
                 report.close(f"{name}: weights of step {fit.best_step}")
         field = self._choose(prepared, trained)
         self.model_ = to_plain(field)
+        self.noise_ = self._noise_of(field, prepared.noise)
         if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
             _warn_of_a_rough_field(key, field, rows)
         order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
@@ -400,7 +404,16 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         if name == "kernel":
             return fit_kernel(key, rows, noise=noise).field
         # A Gaussian needs no noise; a trace of it makes constant columns regular.
-        return fit_gaussian(rows, noise=TRACE if self.noise == "auto" and self.standardize else noise)
+        return fit_gaussian(rows, noise=self._gaussian_noise(noise))
+
+    def _gaussian_noise(self, noise):
+        return TRACE if self.noise == "auto" and self.standardize else noise
+
+    def _noise_of(self, field, noise):
+        """Deviation of the noise of the rows whose field it is, in standardised units."""
+        if isinstance(field, DiffusionField):
+            return float(field.sigma_min)
+        return float(self._gaussian_noise(noise) if isinstance(field, Gaussian) else noise)
 
     def _task(self, key, name, rows, held_out, noise):
         """A network to be trained on standardised rows."""
@@ -579,20 +592,27 @@ class ScoreDensity(TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator
         Chains start from the rows of ``X_start``, or from rows that the density was fitted to.
         """
         key, field = key_from(random_state), from_plain(self.model_)
-        sampler = sampler or self.sampler
-        if sampler is None and isinstance(field, Gaussian) and self.smoothing is None:
+        sampler = sampler or self._usual_sampler(field)
+        if sampler is None:
             if n < 1:
                 raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
             exact = field.mean + host_rng(key, Stream.EXACT_DRAWS).normal(size=(n, len(self.mean_))) @ field.color
             return self._in_units_of_X(Samples(np.asarray(exact, np.float32), np.full(n, -1), 0, None, None))
-        if sampler is None:
-            chain = MALA if self._has_potential(field) and field.conservative else Langevin
-            by_model = {"diffusion": ReverseDiffusion()} if self.smoothing is None else {}
-            sampler = by_model.get(self.model_name_, chain(self.safe_step(0.05), 200, 0.995))
         starts = self.start_rows_ if X_start is None else self._standardized(X_start)
         drawn = sampler.sample(key, self._smoothed(field), n, starts)
         warn_of_low_acceptance(drawn, sampler)
         return self._in_units_of_X(drawn)
+
+    def _usual_sampler(self, field):
+        """The sampler of `sample`; None where rows are drawn from a Gaussian itself."""
+        if self.sampler is not None:
+            return self.sampler
+        if self.smoothing is None and isinstance(field, Gaussian):
+            return None
+        if self.smoothing is None and self.model_name_ == "diffusion":
+            return ReverseDiffusion()
+        chain = MALA if self._has_potential(field) and field.conservative else Langevin
+        return chain(self.safe_step(0.05), 200, 0.995)
 
     def known_rows(self):
         """Up to 1,024 rows that a model of numbers was fitted to, in the units of X."""

@@ -19,7 +19,7 @@ from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.checks import cast_numbers, check_one_kind
+from scorefield.data.checks import cast_numbers, check_one_kind, plain
 from scorefield.data.containers import Table, append_rows, take_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
@@ -35,6 +35,7 @@ from scorefield.estimators._sklearn import (
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity, generator_options
+from scorefield.estimators.diagnosed import DiagnosedOverSampler
 from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
 from scorefield.estimators.selection import (
     WHERE,
@@ -56,11 +57,6 @@ ODDS_MEMBERS = 2  # of the classifier whose log odds tell the boundary
 FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 
 
-def plain(label):
-    """A label as a plain Python object: 1, not np.int64(1)."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
 def varying_columns(rows):
     """Indices of the columns that are not constant."""
     return np.flatnonzero(np.ptp(rows, axis=0) > 0)
@@ -77,7 +73,7 @@ def _learned_places(rng, codes, classes, wanted):
 
 
 @stored_by_public_name
-class ScoreOverSampler(BaseOverSampler):
+class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
     """Over-sample classes with rows drawn from their learned score fields.
 
     Parameters
@@ -112,6 +108,10 @@ class ScoreOverSampler(BaseOverSampler):
     densities_ : dict
         Label to fitted density, for the classes that were enlarged by one; empty for mixed tables, whose classes share
         one energy.
+    varying_columns_ : dict
+        Label to the indices of the columns that vary within the class, which its density is over.
+    row_model_ : dict
+        The energy of the classes of a mixed table as plain arrays; absent for tables of numbers.
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int
@@ -218,6 +218,7 @@ class ScoreOverSampler(BaseOverSampler):
         """
         check_one_kind(y)
         columns = self._kinds(X)
+        vars(self).pop("row_model_", None)  # of an earlier mixed table
         if is_mixed(X, columns):
             return self._resample_mixed(X, y, columns)
         if not is_frame(X) or hasattr(X, "iloc"):
@@ -275,6 +276,7 @@ class ScoreOverSampler(BaseOverSampler):
         learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
         options = generator_options(self.density or ScoreDensity())
         model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
+        self.row_model_ = model.to_plain()
         chain = self._mixed_chain(options.get("noise") or NOISE)
         where, draws = rule_and_draws(self.where, self.selectivity)
         keep = self._keeper_of_mixed(where, model, lambda made: space.table(made, X), (X, labels, learned))
@@ -447,8 +449,7 @@ class ScoreOverSampler(BaseOverSampler):
             noise = 0.1 * (spread() if spread else column_spread(numbers))
             return lambda n: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
         density = self.densities_[label]
-        default = Langevin(step_size=density.safe_step(0.02), chain_length=50, discard=0.98)
-        sampler = self.sampler or density.sampler or default
+        sampler = self._sampler_of(density)
 
         def draw(n):
             drawn = repeated(n)  # columns that are constant within the class stay so
@@ -464,10 +465,14 @@ class ScoreOverSampler(BaseOverSampler):
 
         return draw
 
+    def _sampler_of(self, density):
+        return self.sampler or density.sampler or Langevin(density.safe_step(0.02), chain_length=50, discard=0.98)
+
     def _fitted_densities(self, tables, rngs):
         """Densities of the classes, each over the columns that vary within it; all are trained together."""
-        varying = {label: rows[:, varying_columns(rows)] for label, rows in tables.items()}
-        varying = {label: rows for label, rows in varying.items() if rows.shape[1]}
+        places = {label: varying_columns(rows) for label, rows in tables.items()}
+        self.varying_columns_ = {label: own for label, own in places.items() if len(own)}
+        varying = {label: tables[label][:, own] for label, own in self.varying_columns_.items()}
         densities = []
         for label, rows in varying.items():
             density = ScoreDensity() if self.density is None else self.density

@@ -17,9 +17,11 @@ from scorefield.estimators.ensemble import member_splits
 from scorefield.estimators.joint_model import class_frame, train_joint
 from scorefield.fields.base import Tempered
 from scorefield.fields.joint import AnyClass, ClassEnergy
+from scorefield.fields.rows import CANDIDATES
 from scorefield.inference.row_constants import row_constant
 from scorefield.sampling.row_chains import walk
-from scorefield.training.losses import LabelledRow
+from scorefield.sampling.samplers import Samples
+from scorefield.training.losses import RANKED_NORMALS, CellLoss, LabelledRow
 
 LARGEST_STEP = 1.0  # twice the largest curvature of an energy of noisy rows would make chains leave
 STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
@@ -78,6 +80,14 @@ class RowModel:
         found = map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
         return np.where(split_rows(rows, self.space.layout)[1][:, None], found, 0.0)
 
+    def cell_losses(self, key, rows, labels):
+        """Loss of one random cell of each row with noise, NaN for gaps, (n,); see `rank_cell`."""
+        rng, p = host_rng(key, Stream.DIAGNOSIS), self.space.layout.n_numbers
+        noise = rows[:, p : 2 * p] * (rng.normal(size=(len(rows), p)) @ self.color)
+        packed = [rows[:, :p] + noise, rows[:, p:], labels[:, None], rng.normal(size=(len(rows), RANKED_NORMALS))]
+        points = CANDIDATES * len(self.joint.members)
+        return map_rows(CellLoss(self.joint), np.hstack(packed).astype(np.float32), points=points)
+
     def generated(self, key, n, label):
         """A table of n rows of a class."""
         return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
@@ -99,6 +109,24 @@ class RowModel:
         if limits is not None:
             self._bound(rows, *limits)
         return rows, parents
+
+    def long_chains(self, key, label, n_chains, n_states):
+        """`Samples` of chains of one class, whose states lie as far apart as a generated row from its start.
+
+        States are the numbers and the codes. Gaps of the start rows are drawn from the margins first.
+        """
+        rng, own = host_rng(key, Stream.CHAIN_STARTS), self.start_rows[label]
+        rows = own[np.resize(rng.permutation(len(own)), n_chains)]
+        present = np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
+        rows = self._drawn_from_margins(rng, rows, ~present)
+        energy, states = ClassEnergy(self.joint, np.int32(label)), []
+        for state in range(n_states):
+            rows = self._walk(jax.random.fold_in(key, state), rows, np.ones_like(present), energy)
+            numbers, known, codes = split_rows(rows, self.space.layout)
+            states.append(np.hstack([np.where(known, numbers, 0.0), codes]))
+        chains = np.stack(states, axis=1)
+        n_diverged = int((~np.isfinite(chains)).any(axis=(1, 2)).sum())
+        return Samples(rows, np.full(n_chains, -1), n_diverged, None, None, chains)
 
     def _walk(self, key, rows, free, energy, step=STEP, n_steps=None, temperature=1.0):
         n_steps = n_steps or max(FEWEST_STEPS, STEPS_PER_COLUMN * len(self.space.layout.variables))

@@ -1,11 +1,10 @@
-"""Quality of generated rows: distances of columns, correlations, a two-sample test and copied rows."""
+"""Quality of generated rows: distances of columns, correlations, a two-sample test, copied rows, and privacy."""
 
 import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import ks_2samp, rankdata
-from scipy.stats import t as student
+from scipy.stats import ks_2samp
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
@@ -17,8 +16,9 @@ from scorefield.data.encoding import TableEncoder
 from scorefield.data.kinds import SET_ASIDE, refuse, tally
 from scorefield.data.scaling import NormalScores, safe_deviation
 from scorefield.data.splits import same_rows
+from scorefield.evaluation.privacy import MAX_ROWS, Privacy, measure_privacy
+from scorefield.evaluation.statistics import auc_interval
 
-MAX_ROWS = 5000  # rows per table in the two-sample test and the search for neighbours
 N_TREES = 200
 DRIFT = 0.1  # smaller distances between distributions are not reported
 
@@ -36,6 +36,7 @@ class Quality:
     closer: float
     sentences: list
     left_out: list
+    privacy: Privacy
 
 
 class ComparedColumn(NamedTuple):
@@ -45,18 +46,26 @@ class ComparedColumn(NamedTuple):
     is_category: bool
     real: np.ndarray
     generated: np.ndarray
+    held_out: np.ndarray | None
     spikes: list  # of the real column, in its numbers
 
+    @property
+    def parts(self):
+        """Cells of the real, the generated and, if there are any, the held-out rows."""
+        return [part for part in (self.real, self.generated, self.held_out) if part is not None]
 
-def compared_columns(real, synthetic, columns=None):
+
+def compared_columns(real, synthetic, columns=None, held_out=None):
     """Columns that can be compared, and the names of identifiers and free text, which cannot."""
-    tables = Table(real), Table(synthetic)
-    names = [table.names for table in tables]
-    if names[0] != names[1]:
-        odd = sorted(set(map(str, names[0])) ^ set(map(str, names[1])))
-        raise ValueError(
-            f"Expected the same columns in the same order, got a difference in {odd or 'the order'}; select columns."
-        )
+    tables = [Table(table) for table in (real, synthetic, held_out) if table is not None]
+    names = tables[0].names
+    for table in tables[1:]:
+        if table.names != names:
+            odd = sorted(set(map(str, names)) ^ set(map(str, table.names)))
+            raise ValueError(
+                f"Expected the same columns in the same order, got a difference in {odd or 'the order'}; "
+                "select columns."
+            )
     found, left_out, problems = [], [], []
     for column in TableEncoder(columns).fit(real).columns_:
         if column.kind in SET_ASIDE:
@@ -75,13 +84,17 @@ def compared_columns(real, synthetic, columns=None):
 def _compared(column, *parts):
     if not is_category(column.kind, column.form) and all(cells.form != "object" for cells in parts):
         values = [np.where(cells.known, cells.values.astype(float), np.nan) for cells in parts]
-        return ComparedColumn(column.name, False, *values, [float(spike) for spike in column.spikes])
+        return _column(column.name, False, values, [float(spike) for spike in column.spikes])
     levels = [level for cells in parts if cells.known.any() for level in tally(cells)[0].tolist()]
     codes = [positions(cells.values, cells.known, levels) for cells in parts]
     counts = np.bincount(codes[0][codes[0] >= 0], minlength=len(levels) + 1)
     ranks = np.argsort(np.argsort(-counts, kind="stable")).astype(float)
     ranks[-1] = np.nan  # a gap has the position -1
-    return ComparedColumn(column.name, True, *(ranks[code] for code in codes), [])
+    return _column(column.name, True, [ranks[code] for code in codes])
+
+
+def _column(name, is_category, parts, spikes=()):
+    return ComparedColumn(name, is_category, *parts, *[None] * (3 - len(parts)), list(spikes))
 
 
 def _column_distance(column):
@@ -107,18 +120,6 @@ def _total_variation(parts):
     n_levels = int(max(part.max() for part in parts)) + 1
     shares = [np.bincount(part.astype(int), minlength=n_levels) / len(part) for part in parts]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
-
-
-def auc_interval(values, labels):
-    """AUC with ties counted half, and DeLong's 95 % interval, for values of a rule that did not see these rows."""
-    ones, zeros = values[labels == 1], values[labels == 0]
-    ranks = rankdata(np.concatenate([ones, zeros]))
-    above = (ranks[: len(ones)] - rankdata(ones)) / len(zeros)  # share of zeros below each of the ones
-    below = (ranks[len(ones) :] - rankdata(zeros)) / len(ones)
-    auc = float(above.mean())
-    error = np.sqrt(above.var(ddof=1) / len(ones) + below.var(ddof=1) / len(zeros))
-    reach = student.ppf(0.975, min(len(ones), len(zeros)) - 1) * error
-    return auc, (float(max(0, auc - reach)), float(min(1, auc + reach)))
 
 
 def _two_sample_auc(rows, labels, seed, categories=None):
@@ -147,10 +148,10 @@ def _copies_and_repeats(real, generated):
 
 
 def _places(columns):
-    """Both tables as points: differing levels, and a gap where the other has none, are at a distance of one."""
-    parts = [[], []]
+    """All tables as points: differing levels, and a gap where the other has none, are at a distance of one."""
+    parts = [[] for _ in columns[0].parts]
     for column in columns:
-        cells = [column.real, column.generated]
+        cells = column.parts
         if column.is_category:
             codes = [np.where(np.isnan(part), MAX_LEVELS, np.minimum(part, MAX_LEVELS - 1)) for part in cells]
             levels = np.unique(np.concatenate(codes))
@@ -187,7 +188,7 @@ def _share_closer(a, b, rng):
     return auc_interval(-np.concatenate([found, usual]), np.repeat([1, 0], [len(found), len(usual)]))[0]
 
 
-def compare_tables(real, synthetic, *, columns=None, random_state=0):
+def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state=0):
     """Compare a generated table with a real one.
 
     Columns are what :func:`describe_columns` takes those of the real table for. Identifiers and free text are left out.
@@ -196,6 +197,8 @@ def compare_tables(real, synthetic, *, columns=None, random_state=0):
     ----------
     real, synthetic : array, DataFrame or pyarrow table
         Tables with the same columns in the same order, of mixed types and with gaps.
+    held_out : None or table like the real one
+        Rows that the generator has not seen, from the same source as the real ones; they show what it remembers.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : int
@@ -209,8 +212,18 @@ def compare_tables(real, synthetic, *, columns=None, random_state=0):
         ``auc_range`` (of a forest, or of gradient boosting for mixed tables, that separates real from generated rows;
         .5 is chance), ``copies`` (share of generated rows that equal a real row), ``repeats`` (share of real rows that
         equal another one), ``closer`` (probability that a generated row lies closer to a real row than a real row to
-        another one, ties counting half; .5 is usual), ``left_out`` (names of columns that are not compared) and
-        ``sentences``, the first of which names copies if there are more than repeats.
+        another one, ties counting half; .5 is usual), ``privacy`` (see the notes), ``left_out`` (names of columns that
+        are not compared) and ``sentences``, the first of which names copies if there are more than repeats.
+
+    Notes
+    -----
+    ``privacy`` has ``near_copies`` and ``near_repeats`` (shares of generated and of real rows that nearly equal a real
+    row), ``combinations`` (those of two or three categories that one real row has), ``combinations_found`` (of these,
+    among the generated rows), ``combinations_expected`` (if columns were independent) and ``sentences``. With
+    ``held_out``: ``closer_to_training`` (share of generated rows nearer to a training than to a held-out row; .5 is no
+    memory), ``distance_ratio`` (of their median distances), ``membership_auc`` and ``membership_range`` (telling
+    training from held-out rows by their distance to the nearest generated row; .5 is no memory) and
+    ``combinations_held_out``. Good numbers do not promise privacy.
 
     Examples
     --------
@@ -222,10 +235,11 @@ def compare_tables(real, synthetic, *, columns=None, random_state=0):
     >>> bool(found.auc < 0.65), found.copies
     (True, 0.0)
     """
-    compared, left_out = compared_columns(real, synthetic, columns)
-    cells = [np.column_stack([getattr(column, part) for column in compared]) for part in ("real", "generated")]
+    compared, left_out = compared_columns(real, synthetic, columns, held_out)
+    cells = [np.column_stack(part) for part in zip(*(column.parts for column in compared), strict=True)]
     if min(map(len, cells)) < 20:
-        raise ValueError(f"Expected at least 20 rows in each table, got {len(cells[0])} and {len(cells[1])}; add rows.")
+        sizes = " and ".join(str(len(part)) for part in cells)
+        raise ValueError(f"Expected at least 20 rows in each table, got {sizes}; add rows.")
     rng = np.random.default_rng(random_state)
     categories = np.array([column.is_category for column in compared])
     mixed = categories.any() or np.isnan(np.concatenate(cells)).any()
@@ -236,17 +250,18 @@ def compare_tables(real, synthetic, *, columns=None, random_state=0):
         )
     else:
         places = rows = [part / safe_deviation(cells[0]) for part in cells]
-    copies, repeats = _copies_and_repeats(*cells)
-    closer = _share_closer(*places, rng)
+    copies, repeats = _copies_and_repeats(*cells[:2])
+    closer = _share_closer(*places[:2], rng)
     distances = [_column_distance(column) for column in compared]
-    gap = _correlation_gap([part[:, ~categories] for part in rows], mixed)
-    a, b = (part[rng.permutation(len(part))[:MAX_ROWS]] for part in rows)
+    gap = _correlation_gap([part[:, ~categories] for part in rows[:2]], mixed)
+    a, b = (part[rng.permutation(len(part))[:MAX_ROWS]] for part in rows[:2])
     auc, auc_range = _two_sample_auc(
         np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)]), random_state, categories if mixed else None
     )
-    n, m = map(len, cells)
+    privacy = measure_privacy(places, [part[:, categories] for part in cells], rng)
+    n, m = map(len, cells[:2])
     noise = 1.36 * np.sqrt(1 / n + 1 / m)  # exceeded by 5 % of equal distributions (Kolmogorov)
-    found = Quality(distances, gap, auc, auc_range, copies, repeats, closer, [], left_out)
+    found = Quality(distances, gap, auc, auc_range, copies, repeats, closer, [], left_out, privacy)
     pooled = (copies * m + repeats * n) / (m + n)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     copied = copies > repeats + 3 * error  # rows of discrete laws repeat without being copied

@@ -46,7 +46,7 @@ class Samples:
             return None
         from blackjax import diagnostics  # late, since it starts JAX's backend
 
-        return np.asarray(getattr(diagnostics, name)(self.chains))
+        return np.asarray(jax.jit(getattr(diagnostics, name))(self.chains))  # jitted to avoid eager dispatch
 
     @property
     def ess(self) -> np.ndarray | None:

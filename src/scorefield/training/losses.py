@@ -17,6 +17,8 @@ from scorefield.fields.joint import JointEnergies
 from scorefield.fields.neural import EnergyField
 from scorefield.fields.rows import CANDIDATES, pick
 
+RANKED_NORMALS = 2 * CANDIDATES + 1  # normal numbers behind the rank of one cell
+
 
 def default_noise(n: int, d: int) -> float:
     """A quarter of Scott's bandwidth n^(-1/(d+4)), for columns of unit variance.
@@ -151,6 +153,30 @@ class LabelledRow(NamedTuple):
     hidden: jax.Array | None = None
 
 
+def rank_cell(model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Minus the log share of a random cell among CANDIDATES draws of its column, and whether the row has the cell.
+
+    `z` are RANKED_NORMALS standard normal numbers. Independent columns have a loss of log CANDIDATES.
+    """
+    margins: Any = jax.lax.stop_gradient(model.base)
+    column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
+    rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
+    energies = jax.vmap(model)(rows)[:, label] - log_margin
+    return -jax.nn.log_softmax(energies)[0], margins.layout.present(row)[column]
+
+
+@pytree
+class CellLoss:
+    """[row, label, RANKED_NORMALS normal numbers] -> the loss of `rank_cell`, NaN for a gap."""
+
+    model: JointEnergies
+
+    def __call__(self, packed: jax.Array) -> jax.Array:
+        row, label, z = packed[: -RANKED_NORMALS - 1], packed[-RANKED_NORMALS - 1], packed[-RANKED_NORMALS:]
+        loss, present = rank_cell(self.model, z, row, label.astype(int))
+        return jnp.where(present, loss, jnp.nan)
+
+
 @pytree
 class JointLoss:
     """Denoising under the row's own class, weighted by class, plus the label's cross-entropy.
@@ -172,7 +198,7 @@ class JointLoss:
         """Denoising and, for mixed rows, ranking of one column."""
         layout = getattr(model.base, "layout", None)
         x, label = row.x, row.label
-        p, ranked = len(self.color), 0 if layout is None else 2 * CANDIDATES + 1
+        p, ranked = len(self.color), 0 if layout is None else RANKED_NORMALS
         z, z_ranked = jnp.split(jax.random.normal(key, (p + ranked,)), [p])
         noisy = x + z @ self.color if layout is None else layout.moved(x, z @ self.color)
         loss = jnp.zeros(())
@@ -184,17 +210,10 @@ class JointLoss:
             # A gap has no score, and its noise adds a constant: what remains is the loss of the known numbers.
             loss = 0.5 * jnp.mean((self.color @ score + z) ** 2)
         if layout is not None:
-            loss = loss + self._ranking(model, z_ranked, noisy, label)
+            ranking, present = rank_cell(model, z_ranked, noisy, label)
+            loss = loss + ranking * present  # a gap has no rank
         weight = self.class_weights[label] if row.weight is None else self.class_weights[label] * row.weight
         return weight * loss
-
-    def _ranking(self, model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> jax.Array:
-        """Minus the log share of a random column's value among CANDIDATES; zero for a gap."""
-        margins: Any = jax.lax.stop_gradient(model.base)
-        column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
-        rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
-        energies = jax.vmap(model)(rows)[:, label] - log_margin
-        return -jax.nn.log_softmax(energies)[0] * margins.layout.present(row)[column]
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
         return self.generative(model, key, row) + self.label_weight * LabelLoss()(model, key, row)
