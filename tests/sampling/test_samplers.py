@@ -322,7 +322,8 @@ def test_parameters_as_scikit_learn_expects_them():
         "start": "data",
     }
     assert sampler.set_params(n_leapfrog=3).n_leapfrog == 3
-    assert repr(Langevin()) == "Langevin(step_size=0.01, chain_length=100, discard=0.2, start='data', precision='auto')"
+    shown = "step_size=0.01, chain_length=100, discard=0.2, start='data', precision='auto', temperature=1.0"
+    assert repr(Langevin()) == f"Langevin({shown})"
     assert Langevin() == Langevin()
     assert Langevin() != MALA()
     with pytest.raises(ValueError, match="'epsilon'"):
