@@ -40,6 +40,8 @@ _PUBLIC = {
     "DensityDisplay": "display.displays",
     "BoundaryDisplay": "display.displays",
     "SamplesDisplay": "display.displays",
+    "CalibrationDisplay": "display.calibration",
+    "CredibilityDisplay": "evaluation.credibility_display",
     "DiagnosisDisplay": "display.diagnosis",
     "ExplanationDisplay": "display.explanations",
     "Langevin": "sampling.samplers",

@@ -67,3 +67,10 @@ def test_fits_compile_nothing_outside_the_bound(name, rng):
         return live_programs() - pytrees.cached_programs()
 
     assert other_programs(2) >= other_programs(3)
+
+
+def test_a_compiler_without_an_option_compiles_without_it(monkeypatch):
+    monkeypatch.setattr(pytrees, "COMPILER_OPTIONS", {"xla_cpu_no_such_option": True})
+    double = pytrees.compiled(lambda x: 2 * x)
+    assert double(np.float32(3)) == 6
+    assert double._cache_size() == 1

@@ -53,7 +53,7 @@ def short_training(monkeypatch):
         monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=20))
 
 
-def run(monkeypatch, capsys, *arguments):
+def run_with_stages(monkeypatch, capsys, *arguments):
     """Exit code, standard output and standard error of the command as installed."""
     monkeypatch.setattr(sys, "argv", ["scorefield", *map(str, arguments)])
     try:
@@ -62,6 +62,12 @@ def run(monkeypatch, capsys, *arguments):
     except SystemExit as stop:
         code = stop.code or 0
     return code, *capsys.readouterr()
+
+
+def run(monkeypatch, capsys, *arguments):
+    """`run_with_stages` without the lines that tell what is being done."""
+    code, out, err = run_with_stages(monkeypatch, capsys, *arguments)
+    return code, out, "".join(line for line in err.splitlines(keepends=True) if not line.endswith(" ...\n"))
 
 
 @pytest.mark.parametrize(
@@ -189,6 +195,36 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     np.testing.assert_allclose(found["log_density"], model.score_samples(X), atol=1e-4)
     assert (found["predicted_fraud"] == model.predict(X)).all()
     assert np.mean(found["predicted_fraud"] == table["fraud"]) > 0.9
+
+
+def test_commands_print_json_for_machines(fitted, tmp_path, monkeypatch, capsys):
+    folder, table = fitted
+    table[:2].to_csv(tmp_path / "rows.csv", index=False)
+    found = {}
+    for command in (
+        ("columns", folder / "data.csv"),
+        ("info", folder / "m.skops"),
+        ("quality", folder / "data.csv", folder / "data.csv"),
+        ("explain", folder / "m.skops", tmp_path / "rows.csv", "--target", "yes", "-n", "1"),
+    ):
+        code, out, err = run(monkeypatch, capsys, *command, "--json")
+        assert (code, err) == (0, "")
+        found[command[0]] = json.loads(out)
+    assert {row["column"] for row in found["columns"]} == set(table.columns)
+    assert found["info"]["target"] == "fraud"
+    assert found["quality"]["copies"] == 1.0
+    assert len(found["explain"]["contributions"]) == 2
+    assert found["explain"]["near_rows"][0]["changes"]
+
+
+def test_a_pipe_gets_one_line_for_each_stage(tmp_path, frame, monkeypatch, capsys):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "fraud", "-o", tmp_path / "b.csv", "--model", "gaussian")
+    _, _, err = run_with_stages(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    stages = [f"reading {tmp_path / 'a.csv'}", "learning and generating rows", f"writing {tmp_path / 'b.csv'}"]
+    assert err.splitlines() == [f"{stage} ..." for stage in stages]
+    _, _, err = run_with_stages(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options, "--force", "--quiet")
+    assert err == ""
 
 
 def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
@@ -685,7 +721,7 @@ def test_a_warning_is_one_plain_line(tmp_path, frame, monkeypatch, capsys, quiet
     )
     assert done.returncode == 0
     said = "warning: Class 'yes' has only 5 rows; a Gaussian with shrunk correlations is its field.\n"
-    assert done.stderr == ("" if quiet else said)
+    assert done.stderr == "" if quiet else said in done.stderr.splitlines(keepends=True)
 
 
 def test_names_with_dollar_signs_are_drawn(tmp_path, monkeypatch, capsys):

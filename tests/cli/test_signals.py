@@ -90,7 +90,7 @@ def run_script(setup, module, number, *arguments):
 @SIGNALS
 @pytest.mark.parametrize("module", ["typer", "rich", "jax", "sklearn.base"])
 def test_a_signal_during_imports(tmp_path, module, number, code):
-    options = ("--target", "y", "-o", tmp_path / "out.csv")
+    options = ("--target", "y", "-o", tmp_path / "out.csv", "-q")
     (tmp_path / "in.csv").write_text("a,y\n" + "".join(f"{i / 7},{i % 3 // 2}\n" for i in range(60)))
     done = run_script("sys.meta_path.insert(0, Interrupting())", module, number, "resample", tmp_path / "in.csv",
                       *options)  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_signal_during_imports(tmp_path, module, number, code):
 @SIGNALS
 def test_a_signal_inside_a_callback_is_not_lost(tmp_path, number, code):
     """jax has a callback of the garbage collector, and Python drops what is raised in one."""
-    options = ("--target", "y", "-o", tmp_path / "out.csv")
+    options = ("--target", "y", "-o", tmp_path / "out.csv", "-q")
     rng = np.random.default_rng(0)
     pd.DataFrame({"a": rng.normal(size=90), "y": [0, 0, 1] * 30}).to_csv(tmp_path / "in.csv", index=False)
     done = run_script("gc.callbacks.append(interrupted)", "scorefield.cli.commands", number, "resample",

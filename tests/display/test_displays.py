@@ -12,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from scorefield import (
     BoundaryDisplay,
+    CalibrationDisplay,
+    CredibilityDisplay,
     DensityDisplay,
     ExplanationDisplay,
     SamplesDisplay,
@@ -240,3 +242,39 @@ def test_an_explanation_is_drawn_as_bars_that_sum_up(rng):
     display.ax_.figure.canvas.draw()  # a dollar sign is no formula
     few = ExplanationDisplay.from_estimator(model, X.to_numpy(), row=3, n_columns=2)
     assert len(few.ax_.patches) == 2
+
+
+def test_intervals_of_calibration_cover_honest_probabilities_and_not_others(rng):
+    proba = rng.uniform(size=4000)
+    found = rng.uniform(size=4000) < proba
+    honest = CalibrationDisplay.from_predictions(found, proba)
+    assert np.mean((honest.low <= honest.announced) & (honest.announced <= honest.high)) >= 0.75
+    sure = np.where(proba > 0.5, 1 - (1 - proba) ** 3, proba**3)  # over-confident
+    wrong = CalibrationDisplay.from_predictions(found, sure)
+    assert np.mean((wrong.low <= wrong.announced) & (wrong.announced <= wrong.high)) < 0.5
+    empty = CalibrationDisplay.from_predictions(np.zeros(40, bool), np.full(40, 0.01))
+    assert (empty.low == 0).all()
+    assert (empty.high <= 1).all()
+
+
+def test_calibration_of_a_classifier(classes):
+    X, y = classes
+    model = ScoreClassifier(GAUSSIAN, random_state=0).fit(X, y)
+    display = CalibrationDisplay.from_estimator(model, X, y, label=0, n_bins=5)
+    assert len(display.ax_.lines) >= 2
+    with pytest.raises(ValueError, match="a label of"):
+        CalibrationDisplay.from_estimator(model, X, y, label="x")
+
+
+def test_credibility_shows_the_columns_that_differ_most(rng):
+    real = pd.DataFrame(
+        {"same": rng.normal(size=200), "moved": rng.normal(size=200), "c": rng.choice(["u", "$v$"], 200)}
+    )
+    generated = real.assign(moved=real["moved"] + 2, same=rng.permutation(real["same"]))
+    display = CredibilityDisplay.from_tables(real, generated)
+    assert display.columns[0].name == "moved"
+    assert display.distances[0] > 0.6
+    assert len(display.correlations[0]) == 1
+    display.figure_.canvas.draw()
+    texts = [tick.get_text() for ax in display.axes_ for tick in ax.get_xticklabels()]
+    assert "u" in texts

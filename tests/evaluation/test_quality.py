@@ -156,6 +156,6 @@ def test_tables_that_cannot_be_compared(rng):
 
 def test_correlations_use_the_rows_in_which_both_are_known(rng):
     rows = rng.multivariate_normal([0, 0, 0], 0.5 + 0.5 * np.eye(3), size=200)
-    np.testing.assert_allclose(quality._correlations(rows), np.corrcoef(rows.T), atol=1e-12)
+    np.testing.assert_allclose(quality.correlations(rows), np.corrcoef(rows.T), atol=1e-12)
     rows[:150, 0], rows[50:100, 1] = np.nan, np.nan
-    np.testing.assert_allclose(quality._correlations(rows), pd.DataFrame(rows).corr(), atol=1e-12)
+    np.testing.assert_allclose(quality.correlations(rows), pd.DataFrame(rows).corr(), atol=1e-12)

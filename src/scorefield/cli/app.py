@@ -11,11 +11,12 @@ from rich.table import Table
 
 from scorefield import __version__
 from scorefield.cli import stored, study
-from scorefield.cli.console import say, state, verbose, working
+from scorefield.cli.console import announce, echo_json, say, state, verbose, working
 from scorefield.cli.options import (
     Data,
     Force,
     Html,
+    Json,
     Model,
     Output,
     Quiet,
@@ -32,7 +33,6 @@ from scorefield.data.formats import Reading, output_file
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
@@ -58,7 +58,7 @@ def _options(
 
 @app.command()
 @reads_table
-def columns(data: Data, reading: Reading):
+def columns(data: Data, reading: Reading, as_json: Json = False):
     """Tell what each column of a table is taken for, and what is done with it; --as corrects it.
 
     Example: [b]scorefield columns data.csv --as zip=category[/b]
@@ -67,7 +67,11 @@ def columns(data: Data, reading: Reading):
 
     from scorefield.data.description import describe_columns
 
-    typer.echo(describe_columns(table.frame, columns=reading.columns))
+    found = describe_columns(table.frame, columns=reading.columns)
+    if as_json:
+        echo_json(found.rows)
+    else:
+        typer.echo(found)
 
 
 @app.command()
@@ -100,6 +104,7 @@ def resample(
 
     from scorefield.cli import commands
 
+    announce("learning and generating rows", quiet)
     result, before, after = commands.resample(
         table.frame, target, strategy=counts, model=model, chain={k: v for k, v in chain.items() if v is not None},
         columns=reading.columns, seed=seed, mark=mark, verbose=verbose(quiet),
@@ -133,6 +138,7 @@ def impute(
 
     from scorefield.cli import commands
 
+    announce("learning and filling gaps", quiet)
     full = commands.impute(
         table.frame, n_draws=draws, columns=reading.columns, seed=seed, verbose=verbose(quiet)
     )  # fmt: skip
@@ -169,6 +175,7 @@ def outliers(
 
     from scorefield.cli import commands
 
+    announce("learning and scoring rows", quiet)
     found = commands.outliers(
         table.frame, contamination=contamination, model=model, columns=reading.columns, seed=seed,
         verbose=verbose(quiet),
@@ -189,6 +196,7 @@ def quality(
         pathlib.Path | None, typer.Option(help="Real rows that the generator has not seen: shows what it remembers.")
     ] = None,
     html: Html = None,
+    as_json: Json = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -200,6 +208,7 @@ def quality(
     """
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
+    quiet = quiet or as_json
     with working("reading", quiet):
         pair = tables.read_pair(real, synthetic, reading, target)
         fresh = None if held_out is None else tables.read_held_out(held_out, pair[0], reading, target)
@@ -212,6 +221,8 @@ def quality(
         found = compare_tables(*pair, fresh, columns=columns, random_state=seed)
         if html is not None:
             commands.write_quality_page(html, found, *pair, columns=columns, replace=force)
+    if as_json:
+        echo_json(found)
     if not quiet:
         table = Table("column", "kind", "distance", "gaps", box=None)
         for column in found.columns:
@@ -239,6 +250,7 @@ def advise(
     minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
     learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=_check_learner)] = "forest",
     html: Html = None,
+    as_json: Json = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -253,10 +265,13 @@ def advise(
 
     from scorefield.cli import commands
 
+    quiet = quiet or as_json
     with working(f"comparing remedies, about {minutes:g} minutes", quiet):
         advice = commands.advise(
             table.frame, target, learner=learner, minutes=minutes, columns=reading.columns, seed=seed
         )  # fmt: skip
+    if as_json:
+        echo_json(advice)
     say(quiet, f"{advice}\n\n{advice.code}")
     if html is not None:
         commands.write_advice_page(html, advice, replace=force)

@@ -19,7 +19,6 @@ from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.sampling.samplers import Langevin
 
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
-COLOURS = {"real": "black", "generated": "#D55E00"}
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
 
 
@@ -170,6 +169,16 @@ def contributions(explained):
     return table.assign(log_odds=explained.log_odds, baseline=explained.baseline_log_odds, label=explained.labels)
 
 
+def explained(found, near):
+    """An explanation and its counterfactuals as one dictionary of plain values."""
+    result = {"contributions": contributions(found).to_dict("records")}
+    if near is not None:
+        rows = zip(near.index, near.cost, near.probability, near.log_density, near.changes, strict=True)
+        names = ("row", "cost", "probability", "log_density", "changes")
+        result["near_rows"] = [dict(zip(names, row, strict=True)) for row in rows]
+    return result
+
+
 def counterfactuals(stored, rows, target, fixed, n, seed):
     """The nearest credible rows of another class, for the rows that are not put into it."""
     model = stored["model"]
@@ -234,40 +243,15 @@ def write_quality_page(path, found, real, synthetic, *, columns=None, replace=Tr
     import matplotlib
 
     from scorefield.display.html import Raw, page, picture, table, tag
-    from scorefield.display.planes import plain_label
-    from scorefield.evaluation.quality import compared_columns
+    from scorefield.evaluation.credibility_display import CredibilityDisplay
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    import pandas as pd
-
-    tables = {"real": real, "generated": synthetic}
-    cells = {column.name: column for column in compared_columns(real, synthetic, columns)[0]}
-    worst = sorted(found.columns, key=lambda column: -column["distance"])[:6]
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
-    for ax in axes.flat[len(worst) :]:
-        ax.set_visible(False)
-    for ax, column in zip(axes.flat, worst, strict=False):
-        name = column["column"]
-        if column["kind"] == "category":
-            shares = pd.concat(
-                {label: t[name].astype(str).value_counts(normalize=True) for label, t in tables.items()}, axis=1
-            )
-            shares.fillna(0).sort_index().rename(index=plain_label).plot.bar(
-                ax=ax, color=list(COLOURS.values()), legend=False
-            )
-        else:
-            parts = [part[~np.isnan(part)] for part in (cells[name].real, cells[name].generated)]
-            edges = np.histogram_bin_edges(np.concatenate(parts), 40)
-            for label, part in zip(COLOURS, parts, strict=True):
-                ax.hist(part, bins=edges, density=True, histtype="step", color=COLOURS[label], label=label)
-        ax.set(title=plain_label(f"{name}: distance {column['distance']:.2f}"), xlabel=plain_label(name))
-    axes.flat[0].legend(list(COLOURS))
+    figure = CredibilityDisplay.from_tables(real, synthetic, columns).figure_
     rows = [[c["column"], c["kind"], f"{c['distance']:.3f}", f"{c['gaps']:+.3f}"] for c in found.columns]
     body = [
         tag("h1", "Is the generated table credible?"),
         tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
-        picture(figure, "The columns that differ most."),
+        picture(figure, "The columns that differ most, and correlations of numbers."),
         table(
             "Distance of each column's distribution, and of its share of gaps from the real one",
             ["column", "kind", "distance", "gaps"],

@@ -1,6 +1,9 @@
 """What the commands say: lines, bars and spinners, errors and warnings."""
 
 import contextlib
+import dataclasses
+import json
+import math
 import shlex
 import sys
 
@@ -29,9 +32,39 @@ def verbose(quiet):
 
 
 def working(what, quiet):
-    """A spinner on standard error while something runs, hidden unless that is a terminal."""
+    """A spinner on standard error while something runs; one line where that is not a terminal."""
     console = error_console()
-    return contextlib.nullcontext() if quiet or not console.is_terminal else console.status(escape(what))
+    if not quiet and console.is_terminal:
+        return console.status(escape(what))
+    if not quiet:
+        typer.echo(f"{what} ...", err=True)
+    return contextlib.nullcontext()
+
+
+def announce(what, quiet):
+    """One line on standard error before something that shows a bar on a terminal; nothing on a terminal."""
+    if not quiet and not error_console().is_terminal:
+        typer.echo(f"{what} ...", err=True)
+
+
+def echo_json(value):
+    """Print one JSON document, for other programs."""
+    typer.echo(json.dumps(plain(value), ensure_ascii=False, indent=1))
+
+
+def plain(value):
+    """A value as JSON knows it: results become objects, arrays lists, and numbers that are not finite null."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
 def say(quiet, text):

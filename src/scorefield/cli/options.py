@@ -36,6 +36,7 @@ Html = Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictu
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.", callback=_set_quiet)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs, and nothing else.")]
 Out = Annotated[pathlib.Path, typer.Option(help="Folder for the rows and the report.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Number of processes.")]
 

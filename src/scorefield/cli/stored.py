@@ -5,8 +5,20 @@ from typing import Annotated
 
 import typer
 
-from scorefield.cli.console import error_console, progress_bar, say, verbose, working
-from scorefield.cli.options import Data, DataOrFolder, Force, ModelFile, Output, Quiet, Seed, Target, reads_table, words
+from scorefield.cli.console import announce, echo_json, error_console, progress_bar, say, verbose, working
+from scorefield.cli.options import (
+    Data,
+    DataOrFolder,
+    Force,
+    Json,
+    ModelFile,
+    Output,
+    Quiet,
+    Seed,
+    Target,
+    reads_table,
+    words,
+)
 from scorefield.data import tables
 from scorefield.data.files import check_output, write_parts
 from scorefield.data.formats import Reading, output_file
@@ -47,6 +59,7 @@ def fit(
     from scorefield.cli import commands
     from scorefield.estimators.model_files import save_model
 
+    announce("learning", quiet)
     if in_parts:
         stored, n = commands.fit_parquet(data, target, seed=seed, verbose=verbose(quiet))
     else:
@@ -132,6 +145,7 @@ def explain(
     output: Annotated[
         pathlib.Path | None, typer.Option("--output", "-o", help="Write the contributions of all columns.")
     ] = None,
+    as_json: Json = False,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -144,6 +158,7 @@ def explain(
     """
     if output is not None:
         check_output(output, force=force)
+    quiet = quiet or as_json
     _check_model_file(model)
 
     from scorefield.cli import commands
@@ -153,14 +168,20 @@ def explain(
     rows = commands.rows_for(found, data, reading)
     with working("explaining", quiet):
         explained = commands.explain(found, rows, label)
-    typer.echo(str(explained))
-    if output is not None:
-        write_parts(output, [commands.contributions(explained)], replace=force)
-        say(quiet, f"wrote {output}")
+    near = None
     if target is not None:
         with working("looking for near rows", quiet):
-            changed = commands.counterfactuals(found, rows, target, words(fixed), n, seed)
-        typer.echo(f"nearest credible rows of {target}:\n{changed}")
+            near = commands.counterfactuals(found, rows, target, words(fixed), n, seed)
+    if output is not None:
+        write_parts(output, [commands.contributions(explained)], replace=force)
+    if as_json:
+        echo_json(commands.explained(explained, near))
+        return
+    typer.echo(explained)
+    if near is not None:
+        typer.echo(f"nearest credible rows of {target}:\n{near}")
+    if output is not None:
+        say(quiet, f"wrote {output}")
 
 
 def export(
@@ -184,14 +205,18 @@ def export(
     say(quiet, f"wrote {output}")
 
 
-def info(model: ModelFile):
+def info(model: ModelFile, as_json: Json = False):
     """Describe a stored model. Example: [b]scorefield info model.skops[/b]"""
     _check_model_file(model)
 
     from scorefield.cli import commands
     from scorefield.estimators.model_files import load_model
 
-    for name, value in commands.describe(load_model(model)).items():
+    found = commands.describe(load_model(model))
+    if as_json:
+        echo_json(found)
+        return
+    for name, value in found.items():
         typer.echo(f"{name}: {value}")
 
 

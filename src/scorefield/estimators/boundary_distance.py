@@ -8,11 +8,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from scorefield._jax.batching import bucket, map_rows, pad_rows
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import Method, pytree
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.posterior import LogOdds, costs_and_margin
 from scorefield.estimators.row_views import view_of
-from scorefield.fields.rows import RowLayout
 from scorefield.inference.decisions import decide, nearest_zeros
 
 ROWS_PER_CALL = 1024
@@ -27,33 +26,25 @@ class BoundaryDistances(NamedTuple):
 
 
 @pytree
-class _OddsOfPoint:
-    """Log odds of two classes at a point that is shifted in units of `scale`."""
+class _OddsAfterMove:
+    """Log odds of two classes at a row that is moved by a shift."""
 
     odds: LogOdds
-    scale: Any
+    move: Any
 
     def __call__(self, shift, row):
         x, first, second = row
-        return self.odds.between(first, second)(self.moved(x, shift))
-
-    def moved(self, x, shift):
-        return x + self.scale * shift
+        return self.odds.between(first, second)(self.move(x, shift))
 
 
 @pytree
-class _OddsOfRow:
-    """Log odds of two classes at a flat row whose known numbers are shifted."""
+class _InUnits:
+    """A shift in units of the columns."""
 
-    odds: LogOdds
-    layout: RowLayout
+    scale: Any
 
-    def __call__(self, shift, row):
-        x, first, second = row
-        return self.odds.between(first, second)(self.moved(x, shift))
-
-    def moved(self, x, shift):
-        return self.layout.moved(x, shift)
+    def __call__(self, x, shift):
+        return x + self.scale * shift
 
 
 def boundary_distance(model, X, scale=None, tol=1e-4, max_iter=100):
@@ -96,15 +87,16 @@ def boundary_distance(model, X, scale=None, tol=1e-4, max_iter=100):
     with jax.enable_x64(view.double):
         odds = LogOdds(view.row_logits(), costs, margin)
         if hasattr(view, "space"):
-            function, d = _OddsOfRow(odds, view.space.layout), view.space.layout.n_numbers
+            move, d = Method(view.space.layout, "moved"), view.space.layout.n_numbers
         else:
-            function, d = _OddsOfPoint(odds, _units(model, rows.shape[1], scale)), rows.shape[1]
+            move, d = _InUnits(_units(model, rows.shape[1], scale)), rows.shape[1]
         if d == 0:
             raise ValueError("Expected a table with columns of numbers, got categories only; use counterfactuals.")
         values = map_rows(odds.logits, rows)
         predicted = decide(values, costs=costs, margin=margin)
+        function = _OddsAfterMove(odds, move)
         distance, shifts = _nearest_other_class(function, rows, predicted, values.shape[1], d, tol, max_iter)
-        moved = np.asarray(jax.vmap(function.moved)(rows, shifts)) if len(rows) else rows
+        moved = np.asarray(jax.vmap(move)(rows, shifts)) if len(rows) else rows
     converged = np.isfinite(distance)
     signs = np.where(predicted == 1, 1, -1) if values.shape[1] == 2 else 1
     changed = np.zeros((len(rows), len(view.names)), bool)

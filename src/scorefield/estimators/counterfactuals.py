@@ -103,11 +103,12 @@ def counterfactuals(model, X, target=None, fixed=(), n=3, random_state=0):
     >>> import numpy as np
     >>> from scorefield import ScoreClassifier, ScoreDensity, counterfactuals
     >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(-2, 1, (100, 2)), rng.normal(2, 1, (100, 2))])
+    >>> X = np.concatenate([rng.normal(-1, 1, (100, 2)), rng.normal(1, 1, (100, 2))])
     >>> y = np.repeat(["low", "high"], 100)
     >>> model = ScoreClassifier(ScoreDensity(model="gaussian"), random_state=0).fit(X, y)
-    >>> found = counterfactuals(model, X[:2], target="high", fixed=[1], n=1)
-    >>> model.predict(found.rows).tolist(), bool((found.rows[:, 1] == X[:2, 1]).all())
+    >>> rows = X[model.predict(X) == "low"][:2]
+    >>> found = counterfactuals(model, rows, target="high", fixed=[1], n=1)
+    >>> model.predict(found.rows).tolist(), bool((found.rows[:, 1] == rows[found.index, 1]).all())
     (['high', 'high'], True)
     """
     if not isinstance(model, ScoreClassifier):

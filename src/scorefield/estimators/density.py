@@ -9,6 +9,7 @@ import numbers
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import as_rows, map_rows, standardized
@@ -622,6 +623,19 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
     def _in_units_of_X(self, samples):
         rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_
         return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
+
+
+class UsesDensity:
+    """Mixin of estimators with a parameter `density`: they take the tables that it takes."""
+
+    def __sklearn_tags__(self):
+        tags, own = super().__sklearn_tags__(), get_tags(self._density())
+        for name in ("allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(own.input_tags, name))
+        return tags
+
+    def _density(self):
+        return ScoreDensity() if self.density is None else self.density
 
 
 def check_mixed_model(density, space):

@@ -5,7 +5,6 @@ The paper's score features (its multi-modal example), with one field for all row
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -16,14 +15,14 @@ from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import HasMethods, fit_context, sklearn_validate_data, validate_data
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
-from scorefield.estimators.density import ScoreDensity, check_mixed_model, generator_options
+from scorefield.estimators.density import ScoreDensity, UsesDensity, check_mixed_model, generator_options
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import is_mixed
 
 
 @stored_by_public_name
-class ScoreFeatures(TransformerMixin, BaseEstimator):
+class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
     """Map rows to score-field values.
 
     Parameters
@@ -65,15 +64,6 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
         self.per_class = per_class
         self.passthrough = passthrough
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags, own = super().__sklearn_tags__(), get_tags(self._density())
-        for name in ("allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(own.input_tags, name))
-        return tags
-
-    def _density(self):
-        return ScoreDensity() if self.density is None else self.density
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):

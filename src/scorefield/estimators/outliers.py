@@ -4,7 +4,6 @@ import numbers
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.random import key_from, seed_from
@@ -19,13 +18,13 @@ from scorefield.estimators._sklearn import (
     sklearn_validate_data,
 )
 from scorefield.estimators.class_densities import seeded_clone
-from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.density import ScoreDensity, UsesDensity
 
 FENCE = 1.5  # interquartile ranges below the lower quartile: where box plots begin to show single rows
 
 
 @stored_by_public_name
-class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
+class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
     """Find unusual rows by their density.
 
     Parameters
@@ -89,15 +88,6 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
         self.contamination = contamination
         self.n_draws = n_draws
         self.random_state = random_state
-
-    def __sklearn_tags__(self):
-        tags, own = super().__sklearn_tags__(), get_tags(self._density())
-        for name in ("allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(own.input_tags, name))
-        return tags
-
-    def _density(self):
-        return ScoreDensity() if self.density is None else self.density
 
     @fit_context(prefer_skip_nested_validation=False)  # that of the density
     def fit(self, X, y=None):

@@ -48,6 +48,7 @@ class ComparedColumn(NamedTuple):
     generated: np.ndarray
     held_out: np.ndarray | None
     spikes: list  # of the real column, in its numbers
+    levels: list  # of a category, in the order of their positions
 
     @property
     def parts(self):
@@ -90,14 +91,15 @@ def _compared(column, *parts):
     counts = np.bincount(codes[0][codes[0] >= 0], minlength=len(levels) + 1)
     ranks = np.argsort(np.argsort(-counts, kind="stable")).astype(float)
     ranks[-1] = np.nan  # a gap has the position -1
-    return _column(column.name, True, [ranks[code] for code in codes])
+    ordered = [levels[i] for i in np.argsort(ranks[:-1], kind="stable")]
+    return _column(column.name, True, [ranks[code] for code in codes], levels=ordered)
 
 
-def _column(name, is_category, parts, spikes=()):
-    return ComparedColumn(name, is_category, *parts, *[None] * (3 - len(parts)), list(spikes))
+def _column(name, is_category, parts, spikes=(), levels=()):
+    return ComparedColumn(name, is_category, *parts, *[None] * (3 - len(parts)), list(spikes), list(levels))
 
 
-def _column_distance(column):
+def column_distance(column):
     """Kolmogorov-Smirnov distance of known numbers, or total variation distance of levels and of shares of spikes."""
     parts = [part[~np.isnan(part)] for part in (column.real, column.generated)]
     gaps = [float(np.isnan(part).mean()) for part in (column.real, column.generated)]
@@ -166,7 +168,7 @@ def _places(columns):
     return [np.hstack(part) for part in parts]
 
 
-def _correlations(rows):
+def correlations(rows):
     """Correlations of columns over the rows in which both are known; 0 where one does not vary there."""
     known = ~np.isnan(rows)
     n = np.maximum(known.sum(axis=0), 1)
@@ -252,7 +254,7 @@ def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state
         places = rows = [part / safe_deviation(cells[0]) for part in cells]
     copies, repeats = _copies_and_repeats(*cells[:2])
     closer = _share_closer(*places[:2], rng)
-    distances = [_column_distance(column) for column in compared]
+    distances = [column_distance(column) for column in compared]
     gap = _correlation_gap([part[:, ~categories] for part in rows[:2]], mixed)
     a, b = (part[rng.permutation(len(part))[:MAX_ROWS]] for part in rows[:2])
     auc, auc_range = _two_sample_auc(
@@ -283,7 +285,7 @@ def _correlation_gap(parts, mixed):
     varying = np.all([_varies(part) for part in parts], axis=0)
     if varying.sum() < 2:
         return None
-    first, second = (_correlations(part[:, varying]) for part in parts)
+    first, second = (correlations(part[:, varying]) for part in parts)
     return float(np.abs(first - second).max())
 
 
