@@ -19,15 +19,16 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Workers with a thread each: two that want every core are several times slower. Programs that one worker, or a command
-# that a test starts, has compiled are there for the others, and for the next run.
-ONE_THREAD := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# Programs that one worker, or a command that a test starts, has compiled are there for the others, and for the next run.
+KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+# Workers with a thread each: two that want every core are several times slower.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
 
 # The lowest versions that pyproject.toml allows; PYTHON=python3.11 for the lowest Python too.
 .venv-lowest/installed: pyproject.toml

@@ -14,7 +14,10 @@ import scorefield
 from scorefield.cli.app import app
 
 ROOT = pathlib.Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst")), *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
+FOLDERS = [ROOT / "docs", ROOT / "docs" / "guide", ROOT / "docs" / "tutorials"]
+PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted(folder.glob("*.rst")))]
+# Tutorials repeat at length what the other pages run.
+MARKED = [pytest.param(page, marks=[pytest.mark.slow] * (page.parent.name == "tutorials")) for page in PAGES]
 
 
 def blocks_of(page):
@@ -26,7 +29,7 @@ def blocks_of(page):
     return [(language, textwrap.dedent(block)) for language, block in found]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
 def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     blocks = blocks_of(page)
     if not blocks:

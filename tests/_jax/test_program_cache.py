@@ -43,6 +43,7 @@ def test_programs_are_found_again_and_give_the_same_bits(tmp_path, restored, mon
     np.testing.assert_array_equal(*scores)
 
 
+@pytest.mark.skipif(jax.version.__version_info__ < (0, 10), reason="older versions are noisy with a cache")
 def test_the_command_keeps_programs_in_the_cache_folder_of_the_user(tmp_path):
     code = "from scorefield._jax.program_cache import cache_by_environment as c; c(); import os, jax; "
     code += "print(jax.config.jax_compilation_cache_dir)"

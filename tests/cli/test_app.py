@@ -167,8 +167,10 @@ def fitted(tmp_path_factory, mixed):
     folder, table = tmp_path_factory.mktemp("fitted"), mixed.drop(columns="id")
     table.to_csv(folder / "data.csv", index=False)
     small = functools.partial(ScoreClassifier, n_members=2, hidden=(32, 32), max_steps=200)
+    from scorefield.cli import commands
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scorefield.cli.commands.ScoreClassifier", small)
+        patch.setattr(commands, "ScoreClassifier", small)
         arguments = ["fit", str(folder / "data.csv"), "--target", "fraud", "-o", str(folder / "m.skops")]
         result = RUNNER.invoke(app, arguments)
     assert result.exit_code == 0, result.output

@@ -1,6 +1,7 @@
 """Compiled programs kept in a folder, so that later processes load them instead of compiling them again."""
 
 import hashlib
+import importlib.metadata
 import os
 import pathlib
 import platform
@@ -8,6 +9,7 @@ import sys
 
 # Programs that compile in less time are not worth a file.
 LEAST_SECONDS = 0.1
+QUIET_SINCE = [0, 10]  # versions of jaxlib before print a false alarm whenever they load a program
 OPTIONS = {
     "jax_persistent_cache_min_compile_time_secs": LEAST_SECONDS,
     "jax_persistent_cache_min_entry_size_bytes": -1,
@@ -69,7 +71,8 @@ def cache_programs(folder: str | os.PathLike | None = None) -> pathlib.Path:
 
 def cache_by_environment() -> None:
     """`cache_programs` for a process that has not imported jax yet; a folder or option that is set is left as it is."""
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    version = importlib.metadata.version("jaxlib").split(".")
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or [int(part) for part in version[:2]] < QUIET_SINCE:
         return
     try:
         folder = default_folder()
