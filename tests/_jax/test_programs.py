@@ -52,7 +52,16 @@ def test_forgotten_programs_are_freed(monkeypatch):
     assert live_programs() <= before - cached + 1
 
 
-@pytest.mark.parametrize("name", ["gaussian", "kernel", "energy", "mlp", "diffusion", "joint"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gaussian",
+        "kernel",
+        "energy",
+        "joint",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mlp", "diffusion")),
+    ],
+)
 def test_fits_compile_nothing_outside_the_bound(name, rng):
     """A fit of another shape adds programs to those that are counted, and none to jax's own."""
 

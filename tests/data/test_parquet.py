@@ -225,6 +225,7 @@ def test_the_order_of_the_file_does_not_matter(tmp_path, small, tables, monkeypa
     assert excess(log_loss, ScoreClassifier(**SMALL).fit(by_class, "y"), whole, test) > 4
 
 
+@pytest.mark.slow
 def test_a_generative_fit_has_the_log_density_of_one_in_memory(tmp_path, small, tables):
     """Without labels each class has an anchor of its own."""
     train, test = tables

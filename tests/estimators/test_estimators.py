@@ -268,7 +268,9 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "generative joint")) for name in CLASSIFIERS]
+)
 def test_bayes_accuracy_on_the_paper_classes(name):
     """Within one percentage point of the Bayes classifier; equal priors of wrong classes would not be."""
     X, y = two_classes(200, 0)

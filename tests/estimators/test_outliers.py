@@ -108,6 +108,7 @@ def mixed():
     return ScoreOutlierDetector(ScoreDensity(**LIGHT), contamination=0.02, random_state=0).fit(table), table
 
 
+@pytest.mark.slow
 def test_gaps_do_not_make_an_outlier(mixed):
     detector, _ = mixed
     fresh = mixed_rows(seed=2)
@@ -122,6 +123,7 @@ def test_gaps_do_not_make_an_outlier(mixed):
     assert plain.mean() - control.mean() > 3  # the control: densities of other cells, here less those per unit of b
 
 
+@pytest.mark.slow
 def test_an_odd_cell_beside_gaps_is_found(mixed):
     detector, _ = mixed
     odd = pd.DataFrame(
@@ -138,6 +140,7 @@ def test_an_odd_cell_beside_gaps_is_found(mixed):
     assert detector.predict(odd)[3] == 1
 
 
+@pytest.mark.slow
 def test_extreme_numbers_are_found_among_training_rows_and_new_ones(mixed):
     detector, table = mixed
     lowest = np.sort(detector.score_samples(table))[:2]
@@ -161,6 +164,7 @@ def test_units_do_not_matter():
     assert np.ptp(log_densities[0] - log_densities[1]) > 5  # the control: a number loses log(1024), a spike nothing
 
 
+@pytest.mark.slow
 def test_a_level_that_no_training_row_has_is_odd(mixed):
     detector, _ = mixed
     rows = pd.DataFrame({"a": [1.0, 1.0, 1.0], "b": 1100.0, "gain": 0.0, "side": ["right", "top", None]})
@@ -169,6 +173,7 @@ def test_a_level_that_no_training_row_has_is_odd(mixed):
     assert detector.predict(rows).tolist() == [1, -1, 1]
 
 
+@pytest.mark.slow
 def test_a_detector_repeats_itself_and_can_be_stored(correlated, mixed):
     X, _ = correlated
     detector, table = mixed
@@ -187,6 +192,7 @@ def test_a_dask_array_is_scored_by_its_partitions(correlated):
     np.testing.assert_array_equal(lazy.compute(), detector.predict(X))
 
 
+@pytest.mark.slow
 def test_mixed_rows_of_a_dask_array_are_refused(mixed):
     detector, _ = mixed
     with pytest.raises(ValueError, match="Expected a table in memory"):

@@ -115,6 +115,7 @@ def test_more_draws_choose_harder(overlapping):
     assert ((many - 1) ** 2).sum(axis=1).mean() < 0.8 * ((few - 1) ** 2).sum(axis=1).mean()
 
 
+@pytest.mark.slow
 def test_where_in_a_mixed_table():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], [150, 40])
@@ -181,7 +182,11 @@ def test_float_strategy():
     assert np.bincount(over(sampling_strategy=0.5).fit_resample(X, y)[1]).tolist() == [100, 50]
 
 
-@pytest.mark.parametrize("density", [ScoreDensity(max_steps=300, hidden=(64, 64)), None], ids=["short", "default"])
+@pytest.mark.parametrize(
+    "density",
+    [pytest.param(ScoreDensity(max_steps=300, hidden=(64, 64)), marks=pytest.mark.slow), None],
+    ids=["short", "default"],
+)
 def test_data_frame_in_data_frame_out(density):
     frame, label = mixed_frame()
     sampler = over(density=density)
@@ -209,6 +214,7 @@ def test_categories_by_name_index_or_mask(declared):
     assert more["colour"].dtype == frame["colour"].dtype
 
 
+@pytest.mark.slow
 def test_categories_in_an_array():
     X, y = binary(d=2)
     codes = np.random.default_rng(0).choice([3.0, 7.0], len(X))
