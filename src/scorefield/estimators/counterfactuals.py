@@ -23,7 +23,7 @@ from scorefield.estimators.row_views import view_of
 N_CHAINS, N_STEPS = 16, 60  # per row
 LAST_TEMPERATURE = 0.1
 NEAREST = 32  # rows of the class among which chains start and values are taken from half of the time
-CREDIBLE = 0.05  # share of the class's own rows that may be less probable than a counterfactual
+CREDIBLE = 0.05  # least share of the class's own rows that are less probable than a counterfactual
 PUSH = 3.0  # nats of log weight for each nat of log odds or log density that is missing
 BARRIER = 10.0  # nats for a row that is not credible or not of the class: more than most changes cost
 HALVINGS = 3  # of the move of a number, after the chains
@@ -95,8 +95,8 @@ def counterfactuals(model, X, target=None, fixed=(), n=3, random_state=0):
     Returns
     -------
     Counterfactuals
-        Every cell has a value that occurs in the fitted rows, the model predicts the target, and all but a twentieth of
-        the target's own rows are at least as probable under its density.
+        Every cell has a value that occurs in the fitted rows, the model predicts the target, and at least one in twenty
+        of the target's own rows is less probable under its density.
 
     Examples
     --------
