@@ -65,7 +65,7 @@ def test_the_share_of_rare_rows_is_as_asked(linear):
     assert (y_more[low.is_synthetic_] <= np.quantile(y, 0.1)).all()
 
 
-@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("container", [pd.DataFrame, pytest.param(pl.DataFrame, marks=pytest.mark.slow)])
 def test_mixed_tables_come_back_as_they_are(linear, container):
     X, y = linear
     rng = np.random.default_rng(0)
@@ -79,6 +79,7 @@ def test_mixed_tables_come_back_as_they_are(linear, container):
     assert set(np.unique(np.asarray(more["n"]))) <= set(range(40))
 
 
+@pytest.mark.slow
 def test_whole_numbers_of_an_array_stay_whole(linear):
     X, y = linear
     whole = np.rint(10 * X).astype(np.int32)
