@@ -104,7 +104,7 @@ def class_index(classes, label, logits, X):
         return int(label)
     where = np.flatnonzero(classes == label)
     if len(where) == 0:
-        raise ValueError(f"Expected a label of {list(classes)}, got {label!r}.")
+        raise ValueError(f"Expected a label of {classes.tolist()}, got {label!r}.")
     return int(where[0])
 
 
