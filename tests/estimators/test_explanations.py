@@ -68,17 +68,14 @@ def mixed_model(people):
 
 
 @pytest.mark.parametrize("function", [additive, product])
-def test_contributions_are_shapley_values_of_additive_functions(rng, function):
+def test_contributions_are_shapley_values_of_additive_and_bilinear_functions(rng, function):
     baselines, rows = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     found = explain(function, rows, label=1, baseline=baselines)
     exact = np.array([shapley(function, row, baselines) for row in rows])
     assert np.abs(found.contributions.sum(axis=1) - exact.sum(axis=1)).max() < 1e-3
     assert found.errors.max() < 1e-3
-    if function is additive:
-        np.testing.assert_allclose(found.contributions, exact, atol=1e-3)
-    # A product of two columns is bilinear: the line integral gives both the same as Shapley's average over orders.
-    else:
-        np.testing.assert_allclose(found.contributions, exact, atol=1e-3)
+    # A product of two columns is bilinear: the line integral shares it as Shapley's average over orders does.
+    np.testing.assert_allclose(found.contributions, exact, atol=1e-3)
 
 
 def test_contributions_of_a_linear_model(rng):

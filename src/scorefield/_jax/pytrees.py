@@ -11,8 +11,8 @@ import numpy as np
 T = TypeVar("T")
 _KNOWN: dict[str, type] = {}  # pytree classes by name; `from_plain` builds no others
 _JITTED: list[Any] = []  # jitted functions made by `compiled`
-# Compile time is most of a first fit. Level 1 halves it; the older code generator of fusions halves it again. Run time
-# hardly suffers, since most of it is spent in matrix products: warm fits take .95 to 1.1 times as long.
+# Compile time is most of a first fit. A low level of optimization and the older code generator of fusions both cut it;
+# run time hardly suffers, since most of it is spent in matrix products.
 COMPILER_OPTIONS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and a fit with new shapes compiles about 8
 

@@ -92,7 +92,10 @@ def _corrected(arguments, fix):
     return arguments
 
 
-def show_warning(message, *_where):
-    """Print a warning as one line without its place in the code; takes the arguments of `warnings.showwarning`."""
-    if not state["quiet"]:
+def show_warning(message, category=UserWarning, *_where):
+    """Print a warning as one line without its place in the code; takes the arguments of `warnings.showwarning`.
+
+    What libraries tell each other's developers is not for the user of a command.
+    """
+    if not state["quiet"] and not issubclass(category, DeprecationWarning | PendingDeprecationWarning):
         typer.echo("warning: " + " ".join(str(message).split()), err=True)
