@@ -10,7 +10,6 @@ from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
 from scorefield.estimators import counterfactuals as near
-from scorefield.estimators import explanation
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
@@ -138,14 +137,6 @@ def scores(stored, part):
     return pd.DataFrame({**found, "log_density": log_density})
 
 
-def _known_label(model, text, option):
-    """The label of a model that an option names."""
-    known = {str(value): value for value in model.classes_.tolist()}
-    if text not in known:
-        raise ValueError(f"Expected a {option} of {list(known)}, got {text!r}; choose one of them.")
-    return known[text]
-
-
 def rows_for(stored, data, reading):
     """The rows of a small file, with the columns that a model was fitted to."""
     import pandas as pd
@@ -155,10 +146,14 @@ def rows_for(stored, data, reading):
     return _checked(stored, pd.concat(parts))
 
 
-def explain(stored, rows, label):
-    """The `Explanation` of rows."""
-    model = stored["model"]
-    return explanation.explain(model, rows, None if label is None else _known_label(model, label, "--label"))
+def known_label(stored, text, option):
+    """The label of a stored model that an option names; None where it names none."""
+    if text is None:
+        return None
+    known = {str(value): value for value in stored["model"].classes_.tolist()}
+    if text not in known:
+        raise ValueError(f"Expected a {option} of {list(known)}, got {text!r}; choose one of them.")
+    return known[text]
 
 
 def contributions(explained):
@@ -182,11 +177,10 @@ def explained(found, near):
 def counterfactuals(stored, rows, target, fixed, n, seed):
     """The nearest credible rows of another class, for the rows that are not put into it."""
     model = stored["model"]
-    label = _known_label(model, target, "--target")
-    places = np.flatnonzero(model.predict(rows) != label)
+    places = np.flatnonzero(model.predict(rows) != target)
     if len(places) == 0:
         raise ValueError(f"Expected rows that are not predicted as {target!r} yet, got none; choose another --target.")
-    found = near.counterfactuals(model, rows.iloc[places], label, fixed, n, random_state=seed)
+    found = near.counterfactuals(model, rows.iloc[places], target, fixed, n, random_state=seed)
     return dataclasses.replace(found, index=places[found.index])
 
 
@@ -195,7 +189,7 @@ def sample(stored, label, n, seed):
     import pandas as pd
 
     model, target = stored["model"], stored["target"]
-    label = _known_label(model, label, "--label")
+    label = known_label(stored, label, "--label")
     _check_memory(n, len(stored["columns"]))
     rows = model.sample(n, label=label, random_state=seed)
     if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files

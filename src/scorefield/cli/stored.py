@@ -162,16 +162,18 @@ def explain(
     _check_model_file(model)
 
     from scorefield.cli import commands
+    from scorefield.estimators.explanation import explain as explain_rows
     from scorefield.estimators.model_files import load_model
 
     found = load_model(model)
+    label, wanted = (commands.known_label(found, *given) for given in ((label, "--label"), (target, "--target")))
     rows = commands.rows_for(found, data, reading)
     with working("explaining", quiet):
-        explained = commands.explain(found, rows, label)
+        explained = explain_rows(found["model"], rows, label)
     near = None
-    if target is not None:
+    if wanted is not None:
         with working("looking for near rows", quiet):
-            near = commands.counterfactuals(found, rows, target, words(fixed), n, seed)
+            near = commands.counterfactuals(found, rows, wanted, words(fixed), n, seed)
     if output is not None:
         write_parts(output, [commands.contributions(explained)], replace=force)
     if as_json:
