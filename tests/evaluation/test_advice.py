@@ -12,6 +12,7 @@ from imblearn.over_sampling import SMOTE, SMOTEN, SMOTENC
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, brier_score_loss, f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -19,11 +20,21 @@ from sklearn.utils import _safe_indexing
 
 from scorefield import ScoreClassifier, advise
 from scorefield.evaluation import advice
-from scorefield.evaluation.advice import _splits, _thinned, _verdict
+from scorefield.evaluation.advice import _splits, _thinned
 from scorefield.evaluation.preparation import prepare
-from scorefield.evaluation.recipes import CODE, NOISE, OURS, OURS_TUNED, code_for, written
+from scorefield.evaluation.recipes import CODE, NOISE, OUR_CLASSIFIER, OURS, OURS_TUNED, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
-from scorefield.evaluation.statistics import f1_gain
+from scorefield.evaluation.statistics import gain_between, measured_average_precision, measured_f1, measured_mean
+from scorefield.evaluation.verdicts import METRICS, decide
+
+
+def f1_gain(y, first, second, groups):
+    return gain_between(measured_f1(y, first), measured_f1(y, second), y, groups)
+
+
+def verdict_on(y, called):
+    """Winner and verdict by F1 of decisions about rows that are all different."""
+    return decide(METRICS["f1"], y, {name: measured_f1(y, own) for name, own in called.items()}, np.arange(len(y)))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +50,7 @@ def test_pure_noise_has_no_remedy(model, seed):
     assert found.winner == (NOTHING if finds_some else None)
     assert bool(found.code) == finds_some
     assert found.n_splits == 5
-    assert {row["remedy"] for row in found.table} >= {NOTHING, "class weights", THRESHOLD, "SMOTE", OURS}
+    assert {row["remedy"] for row in found.table} >= {NOTHING, WEIGHTS, THRESHOLD, OUR_CLASSIFIER, "SMOTE", OURS}
     rows = {row["remedy"]: row for row in found.table}
     assert rows[THRESHOLD]["f1"] > rows[NOTHING]["f1"] + 0.05  # the trap is there
 
@@ -58,7 +69,7 @@ def test_a_weak_learner_is_helped_by_something():
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
     found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=0)
     assert found.winner != NOTHING
-    assert "raises F1" in found.verdict
+    assert "in F1 over" in found.verdict
     rows = {row["remedy"]: row for row in found.table}
     assert rows[found.winner]["low"] > 0
 
@@ -91,8 +102,7 @@ def calls(rng, y, recall, false_share):
 def advice_on_calls(rng, n, rates):
     """Winner and verdict where each remedy calls n rows, 15 in a hundred rare, with its own rates."""
     y = (np.arange(n) < 0.15 * n).astype(int)
-    called = {name: calls(rng, y, *rate) for name, rate in rates.items()}
-    return _verdict(y, called, np.arange(n), dict.fromkeys(called, 0.1))
+    return verdict_on(y, {name: calls(rng, y, *rate) for name, rate in rates.items()})
 
 
 def test_verdict_needs_more_than_the_best_of_many():
@@ -126,13 +136,93 @@ def test_gain_in_f1_is_covered_by_its_interval():
     assert f1_gain(*(np.tile(v, 2) for v in (y, *drawn)), groups).low == pytest.approx(found.low)
 
 
+@pytest.mark.parametrize("decimals", [1, 12])
+@pytest.mark.parametrize(
+    ("measured", "reference"),
+    [
+        (measured_average_precision, average_precision_score),
+        (measured_f1, lambda y, value, sample_weight: f1_score(y, value > 0.5, sample_weight=sample_weight)),
+        (lambda y, value: measured_mean((y - value) ** 2), brier_score_loss),
+    ],
+    ids=["average precision", "F1", "Brier"],
+)
+def test_measures_and_their_derivatives_are_those_of_scikit_learn(measured, reference, decimals):
+    """By finite differences of its weighted measures, with many equal values and with none."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(50) < 0.3).astype(int)
+    value = (rng.random(50) * 0.7 + 0.3 * y).round(decimals)
+    given = (value > 0.5).astype(float) if measured is measured_f1 else value
+    found = measured(y, given)
+    assert found.value == pytest.approx(reference(y, value, sample_weight=np.ones(50)))
+    numeric = [(reference(y, value, sample_weight=1 + 1e-5 * own) - reference(y, value, sample_weight=1 - 1e-5 * own))
+               / 2e-5 for own in np.eye(50)]  # fmt: skip
+    np.testing.assert_allclose(found.by_row, numeric, atol=1e-8)
+
+
+def test_gain_in_average_precision_is_covered_by_its_interval():
+    """Two rankings of known quality; the truth is their difference on very many rows."""
+    rng = np.random.default_rng(0)
+
+    def gain(n):
+        y = (np.arange(n) < 0.15 * n).astype(int)
+        signal = rng.normal(size=n) + 1.5 * y
+        first, second = (signal + noise * rng.normal(size=n) for noise in (0.5, 1.5))
+        return gain_between(
+            measured_average_precision(y, first), measured_average_precision(y, second), y, np.arange(n)
+        )
+
+    truth = gain(400_000).mean
+    found = [gain(600) for _ in range(400)]
+    inside = np.mean([own.low < truth < own.high for own in found])
+    assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+
+
+def test_the_metric_decides():
+    """A threshold helps decisions and leaves ranking; weights spoil probabilities, so for them nothing is best."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
+    y = np.repeat(["a", "b"], [1800, 120])
+    remedies = advice._remedies
+    keep = (NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in remedies(*a).items() if k in keep})
+        found = {metric: advise(X, y, LogisticRegression(), metric=metric, minutes=0) for metric in METRICS}
+    assert {metric: own.winner == NOTHING for metric, own in found.items()} == {
+        "f1": False, "average_precision": True, "brier": True, "log_loss": True,
+    }  # fmt: skip
+    for metric, own in found.items():
+        rows = {row["remedy"]: row for row in own.table}
+        assert METRICS[metric].label in str(own)
+        assert (rows[WEIGHTS]["high"] < 0) == (metric in ("brier", "log_loss"))
+        if metric != "f1":
+            assert rows[THRESHOLD]["gain"] == 0
+
+
+def test_one_class_against_all_others(monkeypatch):
+    remedies, seen = advice._remedies, []
+    monkeypatch.setattr(
+        advice, "_remedies", lambda *a: {k: v for k, v in remedies(*a).items() if k in (NOTHING, WEIGHTS, "SMOTE")}
+    )
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1, (n, 2)) for m, n in ((0, 300), (3, 100), (-3, 40))])
+    y = np.repeat(["big", "middle", "small"], [300, 100, 40])
+    for positive, expected in ((None, "small"), ("middle", "middle")):
+        found = advise(X, y, LogisticRegression(), positive=positive, minutes=0, progress=lambda *n: seen.append(n))
+        assert found.verdict.startswith(f"Class {expected} against all others.")
+        names = {"y": pd.Series(y)}
+        exec(found.code, names)
+        assert names["y"].sum() == (y == expected).sum()
+        assert names["model"].fit(X, names["y"]).score(X, y == expected) > 0.85
+    assert seen == [(done, 15) for _ in range(2) for done in range(1, 16)]
+
+
 def test_a_large_gain_on_few_rows_is_found():
     """F1 rises from .41 to .66 at 400 rows by a threshold that calls the same rows rare, and more."""
     rng, y, winners = np.random.default_rng(0), (np.arange(400) < 60).astype(int), []
     for _ in range(60):
         called = {name: calls(rng, y, 0.3, 0.02) for name in CODE}
         called[THRESHOLD] = np.maximum(called[NOTHING], calls(rng, y, 0.65, 0.08))
-        winners.append(_verdict(y, called, np.arange(400), dict.fromkeys(called, 0.1))[0])
+        winners.append(verdict_on(y, called)[0])
     assert np.mean([winner == THRESHOLD for winner in winners]) > 0.6
 
 
@@ -186,7 +276,7 @@ def test_code_runs_as_given(winner, labels, estimator):
     names = {}
     exec(code_for(winner, estimator, y, labels, 5), names)
     model = names["model"]
-    if winner not in (OURS, OURS_TUNED):
+    if winner not in (OURS, OURS_TUNED, OUR_CLASSIFIER):
         assert model.fit(X, labels[y]).predict_proba(X).shape == (120, 2)
 
 
@@ -301,7 +391,7 @@ def test_undecided_is_not_called_no_difference():
     winner, few = advice_on_calls(rng, 200, equal)
     assert winner == NOTHING
     assert few.startswith("Undecided: do nothing for now")
-    assert "more rows or minutes would tell" in few
+    assert "More rows or minutes would tell" in few
     winner, many = advice_on_calls(rng, 40_000, equal)
     assert winner == NOTHING
     assert many.startswith("No difference: do nothing")
@@ -322,8 +412,14 @@ def test_large_tables_are_thinned_and_pages_written(tmp_path):
 
 def test_bad_tables():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.raises(ValueError, match="two classes"):
-        advise(X, np.repeat([0, 1, 2], 10))
+    with pytest.raises(ValueError, match="two or more classes"):
+        advise(X, np.ones(30))
+    with pytest.raises(ValueError, match="got continuous values"):
+        advise(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"positive to be one of \[0, 1\], got 'yes'"):
+        advise(X, np.repeat([0, 1], 15), positive="yes")
+    with pytest.raises(ValueError, match="metric to be one of"):
+        advise(X, np.repeat([0, 1], 15), metric="accuracy")
     with pytest.raises(ValueError, match="at least 5 distinct rows"):
         advise(X, np.repeat([0, 1], [27, 3]))
     with pytest.raises(ValueError, match="inf"):
@@ -354,7 +450,8 @@ FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression
 @pytest.mark.parametrize(
     ("winner", "estimator"),
     [
-        *itertools.product([name for name in CODE if name != OURS_TUNED], [FOREST, LOGISTIC]),
+        *itertools.product([name for name in CODE if name not in (OURS_TUNED, OUR_CLASSIFIER)], [FOREST, LOGISTIC]),
+        (OUR_CLASSIFIER, FOREST),
         pytest.param(OURS_TUNED, FOREST, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -369,7 +466,7 @@ def test_code_runs_on_a_mixed_table_as_printed(winner, estimator, monkeypatch):
     proba = names["model"].fit(X, y).predict_proba(X)
     assert proba.shape == (150, 2)
     assert proba[:30, 1].mean() > proba[30:, 1].mean() + 0.3
-    assert code.count("import make_pipeline") == 1
+    assert code.count("import make_pipeline") == (winner != OUR_CLASSIFIER)
 
 
 def test_the_printed_model_is_the_one_that_was_compared():
@@ -377,7 +474,7 @@ def test_the_printed_model_is_the_one_that_was_compared():
     rare = (y == "yes").astype(int)
     for estimator in (FOREST, LOGISTIC, boosting(0)):
         made = advice._remedies(estimator, rare, 3, 20, None, [], prepare(estimator, X, None, fixed=False))
-        for name in (NOTHING, WEIGHTS, NOISE, "SMOTE", OURS):
+        for name in (NOTHING, WEIGHTS, OUR_CLASSIFIER, NOISE, "SMOTE", OURS):
             names = {"y": y}
             code = code_for(name, estimator, rare, ["no", "yes"], 20, prepare(estimator, X, None, fixed=False))
             exec(code, names)

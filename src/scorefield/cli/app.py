@@ -11,7 +11,7 @@ from rich.table import Table
 
 from scorefield import __version__
 from scorefield.cli import stored, study
-from scorefield.cli.console import announce, echo_json, say, state, verbose, working
+from scorefield.cli.console import announce, echo_json, error_console, progress_bar, say, state, verbose, working
 from scorefield.cli.options import (
     Data,
     Force,
@@ -38,6 +38,7 @@ app = typer.Typer(
     help="Score fields of tabular data: over-sample, classify, generate, judge, and reproduce the paper.",
 )
 LEARNERS = ("forest", "logistic", "neighbours", "network", "boosting")
+METRICS = ("f1", "average_precision", "brier", "log_loss")
 
 
 def _print_version(asked: bool):
@@ -235,10 +236,13 @@ def quality(
             typer.echo(f"wrote {html}")
 
 
-def _check_learner(learner: str):
-    if learner not in LEARNERS:
-        raise typer.BadParameter(f"expected {', '.join(LEARNERS)}, got {learner!r}.")
-    return learner
+def _one_of(choices: tuple[str, ...]):
+    def check(value: str):
+        if value not in choices:
+            raise typer.BadParameter(f"expected {', '.join(choices)}, got {value!r}.")
+        return value
+
+    return check
 
 
 @app.command()
@@ -248,7 +252,16 @@ def advise(
     target: Target,
     reading: Reading,
     minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
-    learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=_check_learner)] = "forest",
+    learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=_one_of(LEARNERS))] = "forest",
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="What is compared: f1 (decisions: rare rows found, and alarms that are right), average_precision "
+            "(ranking: rare rows first), brier or log_loss (probabilities).",
+            callback=_one_of(METRICS),
+        ),
+    ] = "f1",
+    positive: Annotated[str | None, typer.Option(help="Label of the class to find; by default the rarest.")] = None,
     html: Html = None,
     as_json: Json = False,
     seed: Seed = 0,
@@ -266,10 +279,20 @@ def advise(
     from scorefield.cli import commands
 
     quiet = quiet or as_json
-    with working(f"comparing remedies, about {minutes:g} minutes", quiet):
+    announce(f"comparing remedies, about {minutes:g} minutes", quiet)
+    with progress_bar(error_console(), quiet, left=True) as bar:
+        task = bar.add_task("comparing remedies", total=None)
         advice = commands.advise(
-            table.frame, target, learner=learner, minutes=minutes, columns=reading.columns, seed=seed
-        )  # fmt: skip
+            table.frame,
+            target,
+            learner=learner,
+            metric=metric,
+            positive=positive,
+            minutes=minutes,
+            columns=reading.columns,
+            seed=seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
     if as_json:
         echo_json(advice)
     say(quiet, f"{advice}\n\n{advice.code}")

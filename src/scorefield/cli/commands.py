@@ -212,8 +212,8 @@ def describe(stored):
     }
 
 
-def advise(table, target, *, learner, minutes, columns=None, seed=0):
-    """Advice on a table."""
+def advise(table, target, *, learner, positive=None, columns=None, seed=0, **options):
+    """Advice on a table; `positive` is the text of a label."""
     from scorefield.evaluation.advice import advise as advise_on
     from scorefield.evaluation.remedies import learners
 
@@ -221,7 +221,10 @@ def advise(table, target, *, learner, minutes, columns=None, seed=0):
     if learner not in known:
         raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
     X, y = table.drop(columns=target), table[target].to_numpy()
-    return advise_on(X, y, known[learner], minutes=minutes, columns=_without(columns, target), random_state=seed)
+    if positive is not None:  # labels of numbers are written as text on the command line
+        positive = {str(label): label for label in np.unique(y).tolist()}.get(positive, positive)
+    columns = _without(columns, target)
+    return advise_on(X, y, known[learner], positive=positive, columns=columns, random_state=seed, **options)
 
 
 def write_advice_page(path, advice, *, replace=True):

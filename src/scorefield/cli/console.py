@@ -10,7 +10,7 @@ import sys
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 state = {"debug": False, "quiet": False}
 
@@ -19,9 +19,10 @@ def error_console():
     return Console(stderr=True)
 
 
-def progress_bar(console, quiet=False):
-    """A progress bar on standard error, hidden unless that is a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+def progress_bar(console, quiet=False, left=False):
+    """A progress bar on standard error with the time that passed or is left, hidden unless that is a terminal."""
+    time = TimeRemainingColumn() if left else TimeElapsedColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time)
     console.quiet = quiet or not console.is_terminal  # rich before 14.3 prints a line after a disabled bar
     return Progress(*columns, console=console, disable=console.quiet)
 

@@ -6,6 +6,8 @@ threshold.
 
 import dataclasses
 import time
+from collections import defaultdict
+from typing import Any
 
 import numpy as np
 from imblearn.over_sampling import RandomOverSampler
@@ -18,18 +20,18 @@ from sklearn.utils.multiclass import type_of_target
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.display.displays import COLOURS
+from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.table_input import is_mixed
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
 from scorefield.evaluation.preparation import PLAIN, chain, interpolate, prepare
-from scorefield.evaluation.ranks import EQUIVALENT
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
     NOISE,
+    OUR_CLASSIFIER,
     OURS,
     OURS_TUNED,
-    OVER_SAMPLERS,
     code_for,
     ratios_for,
 )
@@ -42,22 +44,19 @@ from scorefield.evaluation.remedies import (
     smote_neighbors,
     weighted,
 )
-from scorefield.evaluation.statistics import f1_gain, f1_of
+from scorefield.evaluation.statistics import measured_f1
+from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing, words
 
 N_FOLDS = 5
+MAX_REPETITIONS = 100
 TUNING_MINUTES = 10.0  # enough time to tune the ratio by an inner cross-validation
-UNDECIDED = 0.05  # a smaller gain in F1 counts as none; advice is undecided while a larger one cannot be ruled out
 MIN_ROWS, ROWS_PER_MINUTE = 2000, 4000  # larger tables are thinned: by the minutes given, not by those taken
 MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
 
 
-def _words(mean, low, high, *_):
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
 def _gain(row):
-    return _words(row["gain"], row["low"], row["high"])
+    return words(row["gain"], row["low"], row["high"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +67,7 @@ class Advice:
     table: list
     winner: str | None
     code: str
+    metric: str
     n_repetitions: int
     n_rows: int
 
@@ -84,12 +84,16 @@ class Advice:
         labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
         widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
         head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
-        lines = [f"{'':<29}{head}{'F1 less nothing':>25}"]
+        lines = [f"{'':<29}{head}{'gain':>25}"]
         for row in self.table:
             cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
             mark = "> " if row["remedy"] == self.winner else "  "
             lines.append(f"{mark + row['remedy']:<29}{cells}{_gain(row):>25}")
-        return "\n".join([self.verdict, *lines, f"(>: advised. {self._basis()})"])
+        return "\n".join([self.verdict, *lines, f"(>: advised. {self._gain_note()} {self._basis()})"])
+
+    def _gain_note(self):
+        label, less = METRICS[self.metric].label, ", which is lower then" * METRICS[self.metric].is_loss
+        return f"gain: in {label}{less}, over doing nothing."
 
     def plot(self, axes=None):
         """Draw F1, average precision and Brier score of every remedy, and return the figure."""
@@ -121,8 +125,8 @@ class Advice:
         body = [
             tag("h1", "Is over-sampling worth it here?"),
             tag("p", tag("b", self.verdict)),
-            table("F1, recall and precision of all test parts together, means over them of the others, and the gain in "
-                  "F1 over doing nothing with its interval.",
+            table("F1, recall and precision of all test parts together, means over them of the others, and the gain "
+                  f"over doing nothing with its interval. {self._gain_note().capitalize()}",
                   ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
             picture(self.plot(), "Ticks: test parts. Dots: the table's numbers. The advised remedy is orange."),
             tag("p", f"{self._basis()}. " + (f"Code for {self.winner}:" if self.winner else "No remedy is advised.")),
@@ -134,11 +138,13 @@ class Advice:
 def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):
     """Remedy to model, for training labels `y`, their inner folds and at least `n_rare` rare rows."""
     ready = chain(*preparation.learner, estimator)
-    remedies = {NOTHING: ready}
+    remedies: dict[str, Any] = {NOTHING: ready}
     heavier = weighted(estimator, y)
     if heavier is not None:
         remedies[WEIGHTS] = chain(*preparation.learner, heavier)
     remedies[THRESHOLD] = TunedThreshold(clone(ready), scoring="f1", cv=inner)
+    if not isinstance(estimator, ScoreClassifier):
+        remedies[OUR_CLASSIFIER] = ScoreClassifier(columns=preparation.columns, random_state=seed)
     noise = RandomOverSampler(shrinkage=0.3, random_state=seed)
     remedies[NOISE] = chain(*preparation.noise, noise, estimator)
     smote = interpolate(preparation, smote_neighbors(n_rare), seed)
@@ -153,69 +159,25 @@ def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):
 
 @dataclasses.dataclass
 class _Outcome:
-    """How often a remedy called each row rare, over all repetitions, and its measures on each test part."""
+    """Decisions and probabilities of a remedy for each row in each repetition, and its measures on each test part."""
 
-    called: np.ndarray
+    called: list = dataclasses.field(default_factory=list)
+    probability: list = dataclasses.field(default_factory=list)
     measures: list = dataclasses.field(default_factory=list)
 
+    def begin(self, n):
+        """Begin another repetition."""
+        self.called.append(np.zeros(n))
+        self.probability.append(np.zeros(n))
+
     def add(self, model, X, y, kept, held):
+        """Add one test part."""
         model.fit(take_rows(X, kept), y[kept])
         test = take_rows(X, held)
-        predicted = model.predict(test)
-        self.called[held] += predicted
-        found = scores(y[held], model.predict_proba(test)[:, 1], predicted)
+        self.called[-1][held] = predicted = model.predict(test)
+        self.probability[-1][held] = probability = model.predict_proba(test)[:, 1]
+        found = scores(y[held], probability, predicted)
         self.measures.append([found[name] for name in MEASURES])
-
-
-def _verdict(y, called, groups, brier):
-    """The remedy to use, and a sentence about it, from the share of repetitions in which each row was called rare.
-
-    An over-sampler is advised if its gain over the best other remedy has an interval above zero, and that remedy if its
-    gain over doing nothing has one. The best are chosen on the same rows, so the intervals are widened.
-    """
-    f1 = {name: f1_of(y, own) for name, own in called.items()}
-    simple = max((name for name in f1 if name not in OVER_SAMPLERS), key=f1.__getitem__)
-    over = max((name for name in f1 if name in OVER_SAMPLERS), key=f1.__getitem__)
-    best, everything = max(f1, key=f1.__getitem__), np.ones(len(y))
-    usable = NOTHING if f1[NOTHING] > 0 else None
-
-    skill = f1_gain(y, called[best], everything, groups, confidence=_confidence(best, f1))
-    if not skill.low > 0:
-        advised = "do nothing" if usable else "none is advised, and doing nothing finds no rare row"
-        return usable, (
-            f"Undecided: {advised}. No remedy reliably beats predicting the rare class for every row (F1 "
-            f"{f1_of(y, everything):.3f}); the best, {best}, changes it by {_words(*skill)}."
-        )
-    gap = f1_gain(y, called[over], called[simple], groups, confidence=_confidence(over, f1))
-    if gap.low > 0 and gap.mean > EQUIVALENT:
-        return over, f"Over-sample with {over}: it raises F1 by {_words(*gap)} over {simple}."
-    found = f"{over}, the best over-sampler, changes F1 by {_words(*gap)} against {simple}"
-    gains = {name: _gain_over_nothing(y, called, groups, name) for name in called if name != NOTHING}
-    if simple != NOTHING and gains[simple].low > 0 and gains[simple].mean > EQUIVALENT:
-        lower = " and has the lower Brier score" if brier[simple] < brier[over] else ""
-        return simple, (
-            f"Do not over-sample, use {simple}: it raises F1 by {_words(*gains[simple])} over doing nothing{lower} "
-            f"({brier[simple]:.3f}, with {over} {brier[over]:.3f}); {found}."
-        )
-    hopeful = max(gains, key=lambda name: gains[name].high)
-    if usable and gains[hopeful].high <= UNDECIDED:
-        told = f"No difference: do nothing. No remedy raises its F1 of {f1[NOTHING]:.3f} by more than {UNDECIDED}"
-        return NOTHING, f"{told}; {found}."
-    advised = "do nothing for now" if usable else f"use {best} for now, as doing nothing finds no rare row"
-    return usable or best, (
-        f"Undecided: {advised}. No remedy reliably raises the F1 of {f1[NOTHING]:.3f} of doing nothing, but {hopeful} "
-        f"may change it by {_words(*gains[hopeful])}: more rows or minutes would tell; {found}."
-    )
-
-
-def _confidence(name, names):
-    """Bonferroni's correction: one half of the 5 % is for the over-samplers, the other for the fewer other remedies."""
-    n_over = sum(other in OVER_SAMPLERS for other in names)
-    return 1 - 0.025 / max(n_over if name in OVER_SAMPLERS else len(names) - n_over - 1, 1)
-
-
-def _gain_over_nothing(y, called, groups, name):
-    return f1_gain(y, called[name], called[NOTHING], groups, confidence=_confidence(name, called))
 
 
 def _thinned(y, n, rng):
@@ -228,8 +190,8 @@ def _thinned(y, n, rng):
     return np.sort(np.concatenate(kept))
 
 
-def _check(X, y, mixed, columns):
-    """X, labels with 1 for the rare class, the original labels (common, rare), and a number per distinct row."""
+def _check(X, y, mixed, columns, positive):
+    """X, labels with 1 for the rare class, original labels (common or None, rare), and a number per distinct row."""
     if mixed:
         X = Table(X).native
         _, y = check_X_y(np.zeros((len(X), 1)), y)
@@ -237,16 +199,21 @@ def _check(X, y, mixed, columns):
     else:
         X, y = check_X_y(X, y)
         groups = same_rows(X)
-    if type_of_target(y) != "binary":
-        raise ValueError(f"Expected two classes in y, got {len(np.unique(y))}; advise on one class against the rest.")
+    if type_of_target(y) not in ("binary", "multiclass"):
+        raise ValueError(f"Expected classes in y, got {type_of_target(y)} values; advise is about classifiers.")
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
-        raise ValueError(f"Expected two classes in y, got only {values.tolist()}; add rows of another class.")
-    order = np.argsort(-counts, kind="stable")
-    distinct = min(len(np.unique(groups[y == value])) for value in values)
+        raise ValueError(f"Expected two or more classes in y, got only {values.tolist()}; add rows of another class.")
+    if positive is None:
+        positive = values[np.argsort(-counts, kind="stable")[-1]]
+    elif positive not in values.tolist():
+        raise ValueError(f"Expected positive to be one of {values.tolist()}, got {positive!r}.")
+    rare = y == positive
+    distinct = min(len(np.unique(groups[rows])) for rows in (rare, ~rare))
     if distinct < N_FOLDS:
         raise ValueError(f"Expected at least {N_FOLDS} distinct rows of each class, got {distinct}; collect more.")
-    return X, (y == values[order[1]]).astype(int), values[order], groups
+    common = values[values != positive][0] if len(values) == 2 else None
+    return X, rare.astype(int), (common, positive), groups
 
 
 def _splits(y, groups, seed, n_folds):
@@ -258,16 +225,19 @@ def _splits(y, groups, seed, n_folds):
     raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")
 
 
-def advise(X, y, estimator=None, *, minutes=2.0, columns=None, random_state=0):
+def advise(
+    X, y, estimator=None, *, metric="f1", positive=None, minutes=2.0, columns=None, random_state=0, progress=None
+):
     """Compare remedies for imbalance on a table and say whether over-sampling is worth it.
 
     Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
     ratios are tuned by an inner cross-validation of the training part. The remedies are nothing, class weights, a tuned
-    threshold, random over-sampling with noise, SMOTE and score over-sampling; with ten minutes or more also score
-    over-sampling with a tuned ratio. Remedies are compared row by row of the test parts, with intervals that are
-    widened for the number of remedies. An over-sampler is advised only if its gain in F1 over the best other remedy has
-    an interval above zero. The verdict begins with "Undecided" while a gain of .05 can be neither shown nor ruled out,
-    and a remedy that finds no rare row is never advised.
+    threshold, :class:`ScoreClassifier` instead of the estimator, random over-sampling with noise, SMOTE and score
+    over-sampling; with ten minutes or more also score over-sampling with a tuned ratio. Remedies are compared row by
+    row of the test parts, with intervals that are widened for the number of remedies. An over-sampler is advised only
+    if its gain over the best other remedy has an interval above zero. The verdict begins with "Undecided" while a gain
+    of .05 (for a loss, of a tenth of it) can be neither shown nor ruled out, and a remedy that finds no rare row is
+    never advised.
 
     Parameters
     ----------
@@ -275,9 +245,16 @@ def advise(X, y, estimator=None, *, minutes=2.0, columns=None, random_state=0):
         Columns of mixed types, with gaps. An estimator that does not take them is given numbers by
         :class:`MixedEncoder`, and SMOTE is then the variant for categories.
     y : array-like of shape (n,)
-        Labels of two classes; the rarer one is the positive class.
+        Labels of two or more classes.
     estimator : None or classifier with ``predict_proba``
         The classifier to use each remedy with; None is a random forest.
+    metric : {"f1", "average_precision", "brier", "log_loss"}
+        What remedies are compared by. F1 is about decisions: the share of rare rows that are found and the share of
+        alarms that are right, in one number. Average precision is about ranking: how well rare rows come first, at
+        all thresholds. Brier score and log loss are about probabilities; over-sampling makes them worse, and a tuned
+        threshold does not change them.
+    positive : None or label
+        The class to find, against all others; None is the rarest.
     minutes : float
         Time limit for starting another repetition. The first one is always finished. A table of more than 2,000 rows
         and 4,000 for each minute is thinned.
@@ -285,14 +262,17 @@ def advise(X, y, estimator=None, *, minutes=2.0, columns=None, random_state=0):
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : int
         The same seed gives the same repetitions in the same order; time decides only how many of them are run.
+    progress : None or callable
+        Called with the numbers of models that are fitted and of those that will probably be.
 
     Returns
     -------
     Advice
-        ``verdict``, ``table`` (measures, and the interval of the gain over doing nothing), ``winner``, ``code`` (ready
-        to run), ``n_repetitions``, ``n_splits`` and ``n_rows``. ``winner`` is the remedy of the verdict, of the marked
-        row and of the code. It is None, and the code empty, where no remedy beats calling every row rare and doing
-        nothing finds no rare row. ``plot()`` draws the measures, ``write_page(path)`` writes a page.
+        ``verdict``, ``table`` (measures, and the gain over doing nothing with its interval), ``winner``, ``code``
+        (ready to run), ``metric``, ``n_repetitions``, ``n_splits`` and ``n_rows``. ``winner`` is the remedy of the
+        verdict, of the marked row and of the code. It is None, and the code empty, where no remedy beats treating all
+        rows alike and doing nothing finds no rare row. ``plot()`` draws the measures, ``write_page(path)`` writes a
+        page.
 
     Examples
     --------
@@ -303,61 +283,83 @@ def advise(X, y, estimator=None, *, minutes=2.0, columns=None, random_state=0):
     >>> X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(1.5, 1, (30, 2))])
     >>> advice = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
     >>> advice.n_repetitions, advice.n_splits, len(advice.table)
-    (1, 5, 6)
+    (1, 5, 7)
     """
+    if metric not in METRICS:
+        raise ValueError(f"Expected metric to be one of {sorted(METRICS)}, got {metric!r}.")
     mixed = is_mixed(X, columns)
-    X, y, labels, groups = _check(X, y, mixed, columns)
+    X, y, labels, groups = _check(X, y, mixed, columns, positive)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
     index = _thinned(y, MIN_ROWS + int(ROWS_PER_MINUTE * minutes), np.random.default_rng(random_state))
     X, y, groups, begin = take_rows(X, index), y[index], groups[index], time.monotonic()
+    tuned = minutes >= TUNING_MINUTES
     preparation = prepare(estimator, X, columns, fixed=True) if mixed else PLAIN
-    outcomes: dict[str, _Outcome] = {}
-    for repetition in range(100):
-        if repetition and time.monotonic() - begin > 60 * minutes * repetition / (repetition + 1):
-            break  # another repetition would exceed the time
+    outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
+    seconds = None  # of a repetition
+    for repetition in range(MAX_REPETITIONS):
+        if repetition:
+            seconds = (time.monotonic() - begin) / repetition
+            if seconds * (repetition + 1) > 60 * minutes:
+                break  # another one would exceed the time
         n_repetitions = repetition + 1
-        n_rare = _repeat(outcomes, X, y, groups, estimator, random_state + repetition, minutes, preparation)
-    for own in outcomes.values():
-        own.called /= n_repetitions
-    called = {name: own.called for name, own in outcomes.items()}
-    brier = {name: np.mean(own.measures, axis=0)[MEASURES.index("brier")] for name, own in outcomes.items()}
-    winner, verdict = _verdict(y, called, groups, brier)
+        parts = _Parts(X, y, groups, random_state + repetition)
+        for done, of_all in parts.run(outcomes, estimator, ratios_for(y) if tuned else [], preparation):
+            if progress:
+                each = seconds or (time.monotonic() - begin) / done * of_all
+                expected = max(n_repetitions, min(int(60 * minutes / each) if each else 1, MAX_REPETITIONS))
+                progress(repetition * of_all + done, expected * of_all)
+    chosen = METRICS[metric]
+    measured = {name: chosen.measure(y, np.array(own.called), np.array(own.probability))
+                for name, own in outcomes.items()}  # fmt: skip
+    winner, verdict = decide(chosen, y, measured, groups)
+    if labels[0] is None:
+        verdict = f"Class {labels[1]} against all others. {verdict}"
     if len(y) < n_given:
         verdict += (
             f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
+            f"rows {share:.1%}.)"
         )
-        verdict += f"rows {share:.1%}.)"
     printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
-    code = code_for(winner, estimator, y, labels, n_rare, printed) if winner else ""
-    return Advice(verdict, _table(y, outcomes, groups), winner, code, n_repetitions, len(y))
+    code = code_for(winner, estimator, y, labels, parts.n_rare, printed) if winner else ""
+    table = _table(chosen, y, outcomes, measured, groups)
+    return Advice(verdict, table, winner, code, metric, n_repetitions, len(y))
 
 
-def _repeat(outcomes, X, y, groups, estimator, seed, minutes, preparation):
-    """Add one repetition of all splits to the outcomes of the remedies; returns the least number of rare rows."""
-    splits = _splits(y, groups, seed, N_FOLDS)
-    # All parts get the same remedies, which are compared row by row.
-    n_rare = min(int(y[kept].sum()) for kept, _ in splits)
-    ratios = ratios_for(y) if minutes >= TUNING_MINUTES else []
-    for kept, held in splits:
-        inner = _splits(y[kept], groups[kept], seed, INNER_FOLDS)
-        for name, model in _remedies(estimator, y[kept], inner, n_rare, seed, ratios, preparation).items():
-            outcomes.setdefault(name, _Outcome(np.zeros(len(y)))).add(model, X, y, kept, held)
-    return n_rare
+class _Parts:
+    """The splits of one repetition; all parts get the same remedies, which are compared row by row."""
+
+    def __init__(self, X, y, groups, seed):
+        self.X, self.y, self.groups, self.seed = X, y, groups, seed
+        self.splits = _splits(y, groups, seed, N_FOLDS)
+        self.n_rare = min(int(y[kept].sum()) for kept, _ in self.splits)  # the least of a training part
+
+    def run(self, outcomes, estimator, ratios, preparation):
+        """Add the repetition to the outcomes; yields the number of models that are fitted, and of all to fit."""
+        y, done = self.y, 0
+        for kept, held in self.splits:
+            inner = _splits(y[kept], self.groups[kept], self.seed, INNER_FOLDS)
+            models = _remedies(estimator, y[kept], inner, self.n_rare, self.seed, ratios, preparation)
+            for name, model in models.items():
+                if done < len(models):
+                    outcomes[name].begin(len(y))
+                outcomes[name].add(model, self.X, y, kept, held)
+                done += 1
+                yield done, len(models) * len(self.splits)
 
 
-def _table(y, outcomes, groups):
+def _table(metric, y, outcomes, measured, groups):
     """Measures of each remedy; F1, recall and precision are those of all test parts together."""
-    table, called = [], {name: own.called for name, own in outcomes.items()}
+    table = []
     for name, own in outcomes.items():
-        gap = _gain_over_nothing(y, called, groups, name)
-        values = np.array(own.measures)
-        hits = float(np.sum(y * own.called))
+        values, called = np.array(own.measures), np.mean(own.called, axis=0)
+        hits = float(np.sum(y * called))
         row = dict(zip(MEASURES, values.mean(axis=0).tolist(), strict=True)) | {
-            "f1": f1_of(y, own.called),
+            "f1": measured_f1(y, called).value,
             "recall": hits / float(y.sum()),
-            "precision": hits / max(float(own.called.sum()), 1e-12),
+            "precision": hits / max(float(called.sum()), 1e-12),
         }
+        gap = gain_over_nothing(metric, y, measured, groups, name)
         row |= {"gain": gap.mean, "low": gap.low, "high": gap.high}
         table.append({"remedy": name, **row, "values": dict(zip(MEASURES, values.T.tolist(), strict=True))})
     return table

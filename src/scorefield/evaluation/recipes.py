@@ -7,18 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from imblearn.over_sampling import RandomOverSampler
 
+from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.preparation import PLAIN
 from scorefield.evaluation.remedies import INNER_FOLDS, NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
 
 NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
-OURS_TUNED = "score over-sampling, tuned"
+OURS_TUNED, OUR_CLASSIFIER = "score over-sampling, tuned", "ScoreClassifier"
 OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
 CODE = {
     NOTHING: "model = {estimator}",
     WEIGHTS: "model = {weighted}",
     THRESHOLD: "model = TunedThresholdClassifierCV({estimator}, cv={inner},\n"
     "                                   scoring=make_scorer(f1_score, pos_label={rare}))",
+    OUR_CLASSIFIER: "model = {classifier}",
     NOISE: "model = {noise}",
     INTERPOLATED: "model = {smote}",
     OURS: "model = {ours}",
@@ -118,11 +120,13 @@ def _interpolation_source(preparation, n_rare):
 
 
 def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
-    """Code for the winner, for a table whose (common, rare) classes have these labels."""
+    """Code for the winner, for a table whose (common, rare) classes have these labels; common is None for several."""
     learner = written(estimator) or Source(frozenset(), "estimator", estimator)
     common, rare = (label.item() if hasattr(label, "item") else label for label in labels)
     relabelled = ""
-    if "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
+    if common is None:
+        relabelled, rare = f"y = (y == {rare!r}).astype(int)  # this class against all others\n", 1
+    elif "scale_pos_weight" in estimator.get_params() and (common, rare) != (0, 1):
         relabelled = (
             f"y = (y == {rare!r}).astype(int)  # boosting needs labels 0 and 1; its weight is that of class 1\n"
         )
@@ -140,6 +144,7 @@ def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
             *steps["smote"], _interpolation_source(preparation, n_rare), *steps["after_smote"], learner
         ),
         "ours": _chained(over_sampler, *steps["learner"], learner),
+        "classifier": written(ScoreClassifier(columns=preparation.columns)),
     }  # fmt: skip
     used = [source for name, source in sources.items() if "{" + name + "}" in CODE[winner]]
     imports = set(IMPORTS.get(winner, ())).union(*(source.imports for source in used))

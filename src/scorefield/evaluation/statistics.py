@@ -1,4 +1,4 @@
-"""Means with intervals over seeds, paired differences, gains in F1, an interval of the AUC, and verdicts on claims."""
+"""Means with intervals over seeds, paired differences, gains in a measure of rows, and verdicts on claims."""
 
 import math
 from typing import NamedTuple
@@ -64,26 +64,59 @@ def paired(rows, metric, first, second):
     return estimate([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())])
 
 
-def f1_of(y, called):
+class Measured(NamedTuple):
+    """A measure of held-out rows, and its derivative by the weight of each row."""
+
+    value: float
+    by_row: np.ndarray
+
+
+def measured_f1(y, called):
     """F1 of the share of times, in [0, 1], that each row is called positive: of the counts summed over the times."""
-    return float(2 * np.sum(y * called) / max(np.sum(y + called), 1e-12))
+    size = max(float(np.sum(y + called)), 1e-12)
+    value = float(2 * np.sum(y * called) / size)
+    return Measured(value, (2 * y * called - value * (y + called)) / size)
 
 
-def f1_gain(y, first, second, groups, *, confidence=0.95):
-    """Difference in F1 of two ways to call the same held-out rows positive, with an interval.
+def measured_average_precision(y, values):
+    """Average precision of values that rank the rows, equal values together."""
+    _, places = np.unique(-values, return_inverse=True)  # 0 is the highest value
+    ones = np.bincount(places, y)
+    found, called = np.cumsum(ones), np.cumsum(np.bincount(places))
+    n_ones = max(float(y.sum()), 1e-12)
+    precision = found / called
+    value = float(np.sum(ones * precision) / n_ones)
 
-    The error is that of the mean influence of a row on the difference, so that rows which both call alike add nothing
+    def of_lower(terms):
+        """Sums of the terms at the value of each row and at lower ones: those that its weight changes."""
+        return np.cumsum(terms[::-1])[::-1][places]
+
+    own = y * (precision[places] - value + of_lower(ones / called))
+    return Measured(value, (own - of_lower(ones * found / called**2)) / n_ones)
+
+
+def measured_mean(losses):
+    """Mean loss."""
+    return Measured(float(losses.mean()), (losses - losses.mean()) / len(losses))
+
+
+def mean_measured(several):
+    """The mean of several measures of the same rows."""
+    values, by_row = zip(*several, strict=True)
+    return Measured(float(np.mean(values)), np.mean(by_row, axis=0))
+
+
+def gain_between(first, second, y, groups, *, confidence=0.95):
+    """Difference of a measure between two rules for the same held-out rows, with an interval.
+
+    The error is that of the mean influence of a row on the difference, so that rows which both treat alike add nothing
     to it. It is consistent for cross-validated measures of stable learners (Bayle, Bayle, Janson & Mackey 2020). Equal
     rows (`groups`) count as one. Student's quantile has as many degrees of freedom as distinct positive rows.
     """
-    influences = np.zeros(len(y))
-    for sign, called in ((1, first), (-1, second)):
-        size = max(np.mean(y + called), 1e-12)
-        influences += sign * (2 * y * called - f1_of(y, called) * (y + called)) / size
-    error = math.sqrt(np.sum(np.bincount(groups, influences) ** 2)) / len(y)
+    error = math.sqrt(np.sum(np.bincount(groups, first.by_row - second.by_row) ** 2))
     positives = len(np.unique(groups[y == 1]))
     reach = float(student.ppf(0.5 + confidence / 2, max(positives - 1, 1))) * error
-    mean = f1_of(y, first) - f1_of(y, second)
+    mean = first.value - second.value
     return Estimate(mean, mean - reach, mean + reach, len(y))
 
 
