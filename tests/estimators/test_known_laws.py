@@ -18,6 +18,7 @@ from scorefield.estimators import density as density_module
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.joint_model import Frame
 from scorefield.fields.base import Field
+from scorefield.fields.gaussian import shrunk_covariance
 from scorefield.fields.mixtures import mixture
 
 D = 10
@@ -48,6 +49,21 @@ def test_correlated_columns_keep_their_law(rho, model):
     noise = 0.25 * 2000 ** (-1 / (D + 4))
     blurred = ScoreDensity("gaussian", standardize=False, noise=noise, random_state=0).fit(rows)
     assert np.mean(truth.logpdf(test) - blurred.score_samples(test)) > 1
+
+
+@pytest.mark.parametrize("model", ["gaussian", "kernel"])
+def test_few_rows_of_many_columns_keep_their_widths(model):
+    """25 rows of 60 columns that depend on three factors: correlations are shrunk, widths are not."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(25, 3)) @ rng.normal(size=(3, 60)) + 0.5 * rng.normal(size=(25, 60))
+    density = ScoreDensity(model, random_state=0).fit(rows)
+    ratio = density.sample(1000, random_state=0).std(axis=0) / rows.std(axis=0)
+    assert 0.85 < np.median(ratio) < 1.2
+    # The control: correlations that are shrunk a second time, in coordinates that know them.
+    mixed = density._standardized(rows)
+    twice = np.linalg.cholesky(shrunk_covariance(mixed))
+    narrow = rng.normal(size=(1000, 60)) @ twice.T @ density.unmix_
+    assert np.median(narrow.std(axis=0)) < 0.8  # of standardised columns
 
 
 @pytree

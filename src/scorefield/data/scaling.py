@@ -21,17 +21,23 @@ def column_units(X):
     return mean, column_scale(mean, deviation, X.dtype)
 
 
+def covariance_of_columns(z):
+    """Covariance of standardised rows, of few rows with their correlations shrunk; zero in constant columns."""
+    covariance = np.zeros((z.shape[1], z.shape[1]))
+    varying = np.flatnonzero(np.ptp(z, axis=0) > LEAST_VARIANCE)  # mixed and unmixed again, constants have rounding
+    if len(varying):
+        covariance[np.ix_(varying, varying)] = shrunk_covariance(z[:, varying])
+    return covariance
+
+
 def decorrelation(z):
     """The symmetric matrix that gives standardised rows unit covariance, and its inverse.
 
     It is the identity for uncorrelated columns, and changes others as little as possible (Kessy, Lewin & Strimmer
     2018). Correlations of few rows are shrunk; directions narrower than LEAST_VARIANCE keep that width.
     """
-    correlation = np.eye(z.shape[1])
-    varying = np.flatnonzero(np.ptp(z, axis=0) > 0)
-    if len(varying) > 1:
-        correlation[np.ix_(varying, varying)] = shrunk_covariance(z[:, varying])
-    values, vectors = np.linalg.eigh(correlation)
+    covariance = covariance_of_columns(z)
+    values, vectors = np.linalg.eigh(covariance + np.diag(np.diag(covariance) == 0))
     values = np.sqrt(np.maximum(values, LEAST_VARIANCE))
     return (vectors / values) @ vectors.T, (vectors * values) @ vectors.T
 

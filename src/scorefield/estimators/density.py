@@ -19,7 +19,7 @@ from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
-from scorefield.data.scaling import column_units, decorrelation, raw_rows
+from scorefield.data.scaling import column_units, covariance_of_columns, decorrelation, raw_rows
 from scorefield.data.splits import split_distinct
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
@@ -381,7 +381,7 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         }
         loss, common = "minus log density", noise or default_noise(*rows.shape)
         if "gaussian" in fields:  # at the noise of the others, or constant columns would be in its favour
-            fields["gaussian"] = fit_gaussian(kept, noise=common)
+            fields["gaussian"] = fit_gaussian(kept, noise=common, covariance_of_rows=self._covariance(kept))
         rng = host_rng(key, Stream.SELECTION_NOISE)
         noisy = [table + common * rng.normal(size=table.shape) for table in (kept, held[:MAX_SELECTION_ROWS])]
         losses = {name: _minus_log_density(key, field, *noisy) for name, field in fields.items()}
@@ -403,9 +403,19 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         if self.objective == "sliced":
             raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
         if name == "kernel":
-            return fit_kernel(key, rows, noise=noise).field
+            return fit_kernel(key, rows, noise=noise, covariance_of_rows=self._covariance(rows)).field
         # A Gaussian needs no noise; a trace of it makes constant columns regular.
-        return fit_gaussian(rows, noise=self._gaussian_noise(noise))
+        return fit_gaussian(rows, noise=self._gaussian_noise(noise), covariance_of_rows=self._covariance(rows))
+
+    def _covariance(self, rows):
+        """Covariance of standardised rows with the correlations of the table's columns shrunk; None if not mixed.
+
+        In the mixed coordinates the correlations of few rows are shrunk already: to shrink them there again, and keep
+        the widths of few rows, would make the rows of many columns too narrow.
+        """
+        if self.mix_ is None:
+            return None
+        return self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
 
     def _gaussian_noise(self, noise):
         return TRACE if self.noise == "auto" and self.standardize else noise
@@ -439,7 +449,8 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
             return init_diffusion_field(key, rows, sigma_min=sigma, **options), MultilevelDenoising()
         if name == "energy":
             gaussian = self.tails == "gaussian"
-            base = fit_gaussian(rows, noise=noise) if gaussian else fit_base(rows, held_out, noise=noise)
+            known = {"noise": noise, "covariance_of_rows": self._covariance(rows)}
+            base = fit_gaussian(rows, **known) if gaussian else fit_base(rows, held_out, **known)
             start = init_energy_field(key, base, **options)
         else:
             start = init_vector_field(key, rows.shape[1], **options)

@@ -97,11 +97,17 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
     return correlation * np.outer(scale, scale)
 
 
-def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float | np.ndarray = 0.0) -> Gaussian:
+def fit_gaussian(
+    rows: Any,
+    *,
+    shrinkage: float | str = "auto",
+    noise: float | np.ndarray = 0.0,
+    covariance_of_rows: np.ndarray | None = None,
+) -> Gaussian:
     """Minimiser of the (denoising) score-matching loss over linear fields, from mean and covariance.
 
     `noise`, a standard deviation or a covariance matrix, is added to the covariance, which also makes that of
-    degenerate tables regular.
+    degenerate tables regular. `covariance_of_rows` replaces `shrunk_covariance`, where it is known better.
     """
     table = as_rows(rows)
     d = table.shape[1]
@@ -110,7 +116,9 @@ def fit_gaussian(rows: Any, *, shrinkage: float | str = "auto", noise: float | n
     covariance = noise**2 * np.eye(d) if np.ndim(noise) == 0 else np.array(noise, np.float64)
     # Noise regularises constant columns.
     varying = np.flatnonzero(np.ptp(table, axis=0) > 0) if np.any(covariance) else np.arange(d)
-    if len(varying):
+    if covariance_of_rows is not None:
+        covariance += covariance_of_rows
+    elif len(varying):
         covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
     return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)
 

@@ -98,13 +98,14 @@ def fit_kernel(
     n_features: int = N_FEATURES,
     bandwidths: tuple[float, ...] = BANDWIDTHS,
     ridges: tuple[float, ...] = RIDGES,
+    covariance_of_rows: np.ndarray | None = None,
 ) -> KernelFit:
     """Fit the coefficients, with the bandwidth and ridge of least score-matching loss in five-fold cross-validation."""
     table = as_rows(rows)
     if noise < 0 or n_features < 1:
         raise ValueError(f"Expected noise >= 0 and n_features >= 1, got {noise} and {n_features}.")
     n, d = table.shape
-    base = fit_gaussian(table, noise=noise)
+    base = fit_gaussian(table, noise=noise, covariance_of_rows=covariance_of_rows)
     rng = host_rng(key, Stream.RANDOM_FEATURES)
     # Frequencies are scaled by the spread of each column, so that one grid of bandwidths suits all units.
     scale = np.sqrt(np.diag(np.linalg.inv(np.asarray(base.precision, np.float64))))[:, None]

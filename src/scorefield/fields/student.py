@@ -93,13 +93,15 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
     return StudentT(leaf(mean), leaf(whiten), leaf(np.linalg.inv(whiten)), degrees, per_column)
 
 
-def fit_base(kept: Any, held: Any, *, noise: float = 0.0) -> Gaussian | StudentT:
+def fit_base(
+    kept: Any, held: Any, *, noise: float = 0.0, covariance_of_rows: np.ndarray | None = None
+) -> Gaussian | StudentT:
     """A Gaussian, or the Student's t with the greatest log density of held-out rows, where kurtosis asks for one.
 
     The gain over the Gaussian must exceed its standard error, where no row counts for more than a nat: the few rows far
     out, which gain most, would make its error as large as its mean. Kurtosis has already ruled out most Gaussian rows.
     """
-    gaussian = fit_gaussian(kept, noise=noise)
+    gaussian = fit_gaussian(kept, noise=noise, covariance_of_rows=covariance_of_rows)
     table = as_rows(kept)
     n, d = table.shape
     constant = np.ptp(table, axis=0) == 0
