@@ -13,15 +13,16 @@ import tempfile
 import time
 import warnings
 
-from scipy.stats import gmean, loguniform, randint, uniform
+from scipy.stats import gmean
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import RandomizedSearchCV, train_test_split
+from sklearn.model_selection import train_test_split
 
 from _timing import Rows, absent, fresh_process, parse
 from scorefield import ScoreClassifier
 from scorefield.studies.benchmark import tables
+from scorefield.studies.benchmark.classifiers import tuned_boosting
 
 BUNDLED = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 OPEN = ("ecoli", "car_eval_34", "yeast_me2", "oil", "abalone")
@@ -37,18 +38,6 @@ ScoreClassifier(random_state=0).fit(X, y).predict_proba(X)
 """
 
 
-def tuned_xgboost(seed):
-    """XGBoost whose settings are the best of 20 random draws, by log loss over three folds."""
-    from xgboost import XGBClassifier
-
-    space = {
-        "n_estimators": randint(50, 400), "max_depth": randint(2, 9), "learning_rate": loguniform(0.01, 0.3),
-        "subsample": uniform(0.5, 0.5), "colsample_bytree": uniform(0.5, 0.5), "min_child_weight": loguniform(0.5, 10),
-    }  # fmt: skip
-    base = XGBClassifier(random_state=seed, n_jobs=-1)
-    return RandomizedSearchCV(base, space, n_iter=20, cv=3, scoring="neg_log_loss", random_state=seed)
-
-
 def classifiers(seed):
     found = {
         OURS: ScoreClassifier(random_state=seed),
@@ -56,7 +45,7 @@ def classifiers(seed):
         "HistGradientBoosting": HistGradientBoostingClassifier(random_state=seed),
     }
     if not absent("xgboost", "pip install xgboost"):
-        found[REFERENCE] = tuned_xgboost(seed)
+        found[REFERENCE] = tuned_boosting(seed, cv=3, n_jobs=-1)
     return found
 
 

@@ -6,7 +6,7 @@ The rows of the rare class are the outliers of numeric tables, at most 800 rows 
 - contaminated: learned from half of all rows, rare ones included, judged on the other half
 
 ROC AUC and average precision of the scores. All methods get standardised columns and have their default settings.
-PyOD's ECOD and KNN are left out where `pyod` is not installed.
+PyOD's ECOD and KNN are left out where `pyod` is not installed; PyOD has no DTE.
 
     python benchmarks/outliers.py [--quick] [--repeats 1] [--jobs 2] [--out results/outliers]
 """

@@ -1,6 +1,7 @@
-"""Draw the picture of the README and of the first page: `python docs/pictures.py` writes docs/_static/penguins.png."""
+"""Draw the pictures of the README and of the benchmark's page: `python docs/pictures.py` writes them into docs."""
 
 import io
+import json
 import pathlib
 
 import matplotlib.pyplot as plt
@@ -14,7 +15,14 @@ from scorefield import (
     ScoreFieldDisplay,
     load_penguins,
 )
+from scorefield.display.displays import COLOURS
+from scorefield.studies.benchmark.arms import OUR_CLASSIFIER
+from scorefield.studies.benchmark.classifiers import CLASSIFIERS
+from scorefield.studies.benchmark.oversampling import OVERSAMPLING
+from scorefield.studies.benchmark.summaries import METRICS, PROBABILITY_METRICS, Scores
+from scorefield.studies.engine.page import collect
 
+HERE = pathlib.Path(__file__).parent
 COLUMNS = ["bill_length_mm", "bill_depth_mm"]
 
 
@@ -45,8 +53,69 @@ def draw():
     return figure
 
 
+def draw_ranks(scores):
+    """Mean ranks of classifiers, one panel per measure."""
+    arms = sorted(scores.arms, key=lambda arm: scores.rank(arm, "average_precision"))
+    figure, axes = plt.subplots(1, len(PROBABILITY_METRICS), figsize=(10, 4.2), sharey=True, layout="constrained")
+    for ax, metric in zip(axes, PROBABILITY_METRICS, strict=True):
+        for place, arm in enumerate(arms):
+            ours, rank = arm == OUR_CLASSIFIER, scores.rank(arm, metric)
+            ax.plot([1, rank], [place, place], color="0.85", zorder=0)
+            ax.plot(rank, place, "o", color=COLOURS[ours])
+            ax.annotate(f"{rank:.1f}", (rank, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
+        ax.set(title=METRICS[metric], xlim=(1, len(arms) + 1), xlabel="mean rank, 1 is best")
+        ax.set_yticks(range(len(arms)), arms)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+    axes[0].invert_yaxis()
+    return figure
+
+
+def draw_speed():
+    """Times of other ways as multiples of ours, for a training step and for over-sampling."""
+    step, over = (
+        [json.loads(line) for line in (HERE.parent / "results" / "speed" / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("score_matching_step", "oversample")
+    )
+    panels = {
+        "One step of exact score matching": {
+            row["job"]: row["ratio"] for row in step if row.get("batch") == 128 and "ratio" in row
+        },
+        "Over-sampling frauds tenfold": {
+            row["job"]: row["ratio_warm"] for row in over if row["job"] not in ("ScoreOverSampler", "torch, one thread")
+        },
+    }
+    names = {"jacfwd": "forward-mode Jacobians", "torch autograd loop": "torch, loop over columns",
+             "torch": "the same job in torch"}  # fmt: skip
+    figure, axes = plt.subplots(1, 2, figsize=(10, 2.6), layout="constrained")
+    for ax, (title, ratios) in zip(axes, panels.items(), strict=True):
+        jobs = sorted(ratios, key=ratios.get)
+        ax.barh([names.get(job, job) for job in jobs], [ratios[job] for job in jobs], color=COLOURS[0])
+        ax.axvline(1, color=COLOURS[1])
+        for place, job in enumerate(jobs):
+            ax.annotate(
+                f"{ratios[job]:.2g}", (ratios[job], place), xytext=(4, -3), textcoords="offset points", fontsize=8
+            )
+        ax.set(title=title, xscale="log", xlabel="times ours (orange line); more is slower")
+        ax.set_xlim(right=3 * max(ratios.values()))
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_benchmark():
+    """Name to figure, from the committed rows of the benchmark."""
+    folder = HERE.parent / "results" / "benchmark"
+    found = collect([CLASSIFIERS, OVERSAMPLING], folder, seeds=None, quick=False)
+    rows = {experiment.name: own for experiment, _, own in found}
+    (gains,) = [figure for figure in OVERSAMPLING.show(rows["oversampling"]).figures
+                if figure.name == "gains-average_precision"]  # fmt: skip
+    return {"classifiers": draw_ranks(Scores(rows["classifiers"])), "oversampling": gains.draw()}
+
+
 if __name__ == "__main__":
+    plt.rcParams["svg.hashsalt"] = "scorefield"  # the same file from the same rows
+    for name, figure in {**draw_benchmark(), "speed": draw_speed()}.items():
+        figure.savefig(HERE / "images" / f"{name}.svg", metadata={"Date": None})
     stream = io.BytesIO()
     draw().savefig(stream, dpi=90)
     few_colours = Image.open(stream).convert("RGB").quantize(256)  # less than half the size
-    few_colours.save(pathlib.Path(__file__).parent / "_static" / "penguins.png", optimize=True)
+    few_colours.save(HERE / "_static" / "penguins.png", optimize=True)

@@ -1,5 +1,7 @@
 """Numbers in documents: every cell of a table by its row and column, and sentences where they stand."""
 
+import functools
+import importlib.util
 import json
 import pathlib
 import re
@@ -9,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
-from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS
+from scorefield.studies.benchmark.registry import EXPERIMENTS
 from scorefield.studies.benchmark.summaries import METRICS, RANKED, scores_by_learner
 from scorefield.studies.engine.page import collect
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst")), *sorted((ROOT / "docs" / "guide").glob("*.rst"))]
+FOLDERS = ("docs", "docs/guide", "docs/tutorials")
+PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.rst")))]
 COMMAND = re.compile(r"(scorefield (?:reproduce|benchmark)(?: [\w-]+)*|python\s+benchmarks/\w+)")
 NUMBER = r"[-+]?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
 
@@ -65,13 +69,14 @@ def wrong_cells(table, expected):
 @pytest.fixture(scope="module")
 def benchmark():
     """The rows of the committed benchmark by experiment."""
-    found = collect([EXPERIMENTS[name] for name in DEFAULT], RESULTS / "benchmark", seeds=None, quick=False)
+    found = collect(EXPERIMENTS.values(), RESULTS / "benchmark", seeds=None, quick=False)
     return {experiment.name: rows for experiment, _, rows in found}
 
 
 @pytest.fixture(scope="module")
-def by_learner(benchmark):
-    return {name: scores for rows in benchmark.values() for name, scores in scores_by_learner(rows).items()}
+def measured(benchmark):
+    """Experiment to learner to scores."""
+    return {name: scores_by_learner(rows) for name, rows in benchmark.items()}
 
 
 def check_benchmark(table, by_learner):
@@ -142,6 +147,39 @@ def speed_cells(name):
     raise AssertionError(f"no rule for the cells of {name}")
 
 
+def advice_cell(row, column):
+    """A cell of the table of advice on simulated tables: the share of tables of a kind with this advice."""
+    rows = pd.DataFrame(map(json.loads, (RESULTS / "advice" / "advice.jsonl").read_text().splitlines()))
+    own = rows[rows["kind"] == row]
+    if column == "tables":
+        return str(len(own))
+    low, high = binomtest(int((own["advice"] == column).sum()), len(own)).proportion_ci()
+    return f"{(own['advice'] == column).mean():.2f} [{low:.2f}, {high:.2f}]"
+
+
+@functools.cache
+def before_after():
+    """The benchmark of that name, as a module, and what it compares."""
+    spec = importlib.util.spec_from_file_location("before_after", ROOT / "benchmarks" / "before_after.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, module.compared()
+
+
+def before_after_cell(row, column):
+    module, found = before_after()
+    by_name = {METRICS[metric]: metric for metric in module.COMPARED}
+    (scores,) = [scores for (arm, learner), scores in found.items() if row in (arm, f"{arm}, {learner}")]
+    return module.gain(scores, by_name[column])
+
+
+def where_cell(row, column):
+    """A cell "mean (rank)" of the table of where rows are kept; columns are learners."""
+    rows = pd.DataFrame(map(json.loads, (RESULTS / "where" / "where.jsonl").read_text().splitlines()))
+    wide = rows[rows["learner"] == column].pivot_table(index="table", columns="where", values="average_precision")
+    return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
+
+
 def check_speed(table, name):
     cells = speed_cells(name)
 
@@ -187,40 +225,43 @@ def outlier_cell(before, row, column):
     return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
 
 
-def check(table, by_learner):
+def check(table, measured):
     """What is wrong in a table, if its numbers are those of committed rows."""
     if table.command.startswith("scorefield benchmark"):
-        return check_benchmark(table, by_learner)
+        return check_benchmark(table, measured[table.command.split()[-1]])
     if table.command.startswith("scorefield reproduce"):
         return check_paper(table, table.command.split()[-1])
     name = table.command.rpartition("/")[2]
     if name and (RESULTS / "mixed" / f"{name}.jsonl").exists():
         return wrong_cells(table, lambda row, column: mixed_cell(name, table.before, row, column))
+    others = {"advice": advice_cell, "where": where_cell, "before_after": before_after_cell}
+    if name in others:
+        return wrong_cells(table, others[name])
     if name == "outliers":
         return wrong_cells(table, lambda row, column: outlier_cell(table.before, row, column))
     return check_speed(table, name) if name and (RESULTS / "speed" / f"{name}.jsonl").exists() else []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_tables_show_the_numbers_of_the_rows(page, by_learner):
+def test_tables_show_the_numbers_of_the_rows(page, measured):
     for table in tables_of(page.read_text()):
         if any(numbers_of(table)):
-            assert check(table, by_learner) == [], table.columns
+            assert check(table, measured) == [], table.columns
 
 
 @pytest.mark.parametrize(
     ("path", "right", "wrong"),
     [
-        ("docs/guide/benchmark.rst", "- 0.632 (6.8)\n", "- 0.628 (8.7)\n"),  # that of the next row
+        ("docs/guide/benchmark.rst", "- 0.645 (5.0)\n", "- 0.640 (5.3)\n"),  # that of the next row
         ("docs/guide/performance.rst", "- 0.83\n", "- 0.37\n"),  # that of the next column
         ("docs/guide/mixed_results.rst", "- 0.727\n", "- 0.963\n"),  # that of SMOTENC
         ("docs/guide/outliers.rst", "- 0.310 (3.1)\n", "- 0.287 (3.6)\n"),  # that of the next row
     ],
 )
-def test_a_number_in_another_place_is_noticed(path, right, wrong, by_learner):
+def test_a_number_in_another_place_is_noticed(path, right, wrong, measured):
     text = (ROOT / path).read_text()
     assert right in text
-    assert any(check(table, by_learner) for table in tables_of(text.replace(right, wrong)) if any(numbers_of(table)))
+    assert any(check(table, measured) for table in tables_of(text.replace(right, wrong)) if any(numbers_of(table)))
 
 
 def test_a_number_of_another_arm_is_noticed():

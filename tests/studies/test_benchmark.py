@@ -25,7 +25,7 @@ from scorefield.evaluation.statistics import FAILS, HOLDS
 from scorefield.studies.benchmark import oversampling, tables
 from scorefield.studies.benchmark.arms import gaussian_rows, kde_rows
 from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
-from scorefield.studies.benchmark.summaries import show_generative, show_oversampling
+from scorefield.studies.benchmark.summaries import show_classifiers, show_oversampling
 from scorefield.studies.engine.page import collect, write_report
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -148,7 +148,7 @@ def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
     sampler = RandomOverSampler(random_state=0)
     monkeypatch.setattr(oversampling, "over_samplers", lambda n, seed, peers: {"random": sampler})
     monkeypatch.setattr(oversampling, "ScoreOverSampler", lambda **_: RandomOverSampler())
-    config = {**EXPERIMENTS["oversampling"].config, "tables": ["only"], "max_rows": 300}
+    config = {**EXPERIMENTS["tuned"].config, "tables": ["only"], "max_rows": 300}
     rows = oversampling.run(1, config)
     assert [row["arm"] for row in rows] == [
         "nothing", "tuned threshold", "class weights", "random", "ScoreOverSampler, tuned",
@@ -187,16 +187,16 @@ def made_up_rows(arms, gains, n_tables=12, learner="forest"):
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.05, HOLDS), (-0.05, FAILS)])
 def test_claims_follow_the_rows(gain, verdict):
-    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler")
+    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler, clear")
     section = show_oversampling(made_up_rows(arms, (0, 0, 0, 0, 0, gain)))
     assert {claim.verdict for claim in section.claims} == {verdict}
-    arms = ("naive Bayes", "QDA", "KDE", "GMM", "paper's", "ScoreClassifier", "forest", "boosting")
-    section = show_generative(made_up_rows(arms, (0, 0, 0, 0, 0, gain, 0, 0)))
+    arms = ("naive Bayes", "QDA", "KDE", "GMM", "paper's", "ScoreClassifier", "forest", "boosting, tuned")
+    section = show_classifiers(made_up_rows(arms, (0, 0, 0, 0, 0, gain, 0, 0)))
     assert {claim.verdict for claim in section.claims} == {verdict}
 
 
 def test_pages_and_diagrams_are_drawn(tmp_path):
-    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler")
+    arms = ("nothing", "tuned threshold", "noise .3", "SMOTE", "ADASYN", "ScoreOverSampler, clear")
     section = show_oversampling(made_up_rows(arms, (0, 0.01, 0.02, 0.03, 0.04, 0.05)))
     for figure in section.figures:
         figure.draw().savefig(tmp_path / f"{figure.name}.png")
@@ -206,7 +206,7 @@ def test_pages_and_diagrams_are_drawn(tmp_path):
 @pytest.fixture(scope="module")
 def committed():
     found = collect(EXPERIMENTS.values(), ROOT / "results" / "benchmark", seeds=None, quick=False)
-    assert {experiment.name for experiment, _, _ in found} == set(DEFAULT)
+    assert {experiment.name for experiment, _, _ in found} == {*DEFAULT, "classifier-peers"}
     return found
 
 
@@ -215,15 +215,16 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
 
     shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
     monkeypatch.setattr("scorefield.studies.engine.page._section", lambda *parts: "")  # the page's pictures take longer
-    write_report(STUDY, [EXPERIMENTS[name] for name in DEFAULT], tmp_path)
+    write_report(STUDY, [EXPERIMENTS[name] for name in (*DEFAULT, "classifier-peers")], tmp_path)
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
 
 def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
     for experiment, _, rows in committed:
         assert {row["table"] for row in rows} == set(tables.TABLES)
-        learners = {"itself"} if experiment.name == "generative" else set(remedies.learners(0))
-        expected = len(tables.TABLES) * oversampling.SPLITS["n_folds"]  # one repetition
+        learners = set(remedies.learners(0)) if experiment.name == "oversampling" else {"itself"}
+        repetitions = oversampling.SPLITS["n_repeats"] if experiment.name == "classifiers" else 1
+        expected = len(tables.TABLES) * oversampling.SPLITS["n_folds"] * repetitions
         arms = Counter((row["arm"], row["learner"]) for row in rows)
         assert {learner for _, learner in arms} == learners
         assert set(arms.values()) == {expected}

@@ -62,13 +62,16 @@ def reproduce(
 
 
 def benchmark(
-    names: Annotated[list[str] | None, typer.Argument(help="oversampling, generative (none is both), peers.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="oversampling, classifiers (none is both), tuned, peers, generative, classifier-peers."),
+    ] = None,
     out: Out = pathlib.Path("report"),
-    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 88 two.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 132 three.")] = None,
     quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
     jobs: Jobs = 2,
 ):
-    """Compare over-samplers and generative classifiers on 22 real imbalanced tables.
+    """Compare over-samplers and classifiers on 22 real imbalanced tables.
 
     A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
     """

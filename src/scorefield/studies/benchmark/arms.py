@@ -16,9 +16,9 @@ from scorefield.sampling.samplers import Langevin
 from scorefield.studies.paper.imbalanced import CASES_10D
 from scorefield.studies.paper.settings import paper_density
 
-SELECTIVITY = 2.0  # of ours before learners: better ranks on the development halves than 1, which keeps the law
-OURS, OURS_TUNED = "ScoreOverSampler", "ScoreOverSampler, tuned"
+OURS, OURS_CLEAR, OURS_TUNED = "ScoreOverSampler", "ScoreOverSampler, clear", "ScoreOverSampler, tuned"
 OUR_CLASSIFIER, LABEL_FREE_CLASSIFIER = "ScoreClassifier", "ScoreClassifier, label-free"
+TUNED_BOOSTING = "boosting, tuned"
 PAPER_HIDDEN = (128, 128)
 
 
@@ -112,7 +112,9 @@ def over_samplers(n_rare, seed, peers=()):
     }
     for case, chain in CASES_10D.items():
         found[case.replace("score", "paper's")] = GeneratorOverSampler(PaperRows(chain, fields), random_state=seed)
-    found[OURS] = ScoreOverSampler(random_state=seed, selectivity=SELECTIVITY)
+    found[OURS] = ScoreOverSampler(random_state=seed)
+    # For rows that only a learner sees; chosen on the development halves.
+    found[OURS_CLEAR] = ScoreOverSampler(random_state=seed, where="clear", bounds=None)
     for name in peers:
         found[name] = GeneratorOverSampler(PEERS[name], random_state=seed)
     return found

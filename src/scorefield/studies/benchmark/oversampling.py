@@ -14,14 +14,14 @@ from scorefield.evaluation.metrics import best_threshold, decision_scores, measu
 from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
-from scorefield.studies.benchmark.arms import OURS_TUNED, SELECTIVITY, installed_peers, over_samplers
+from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
 from scorefield.studies.benchmark.summaries import show_oversampling
 from scorefield.studies.engine.experiment import Experiment, compact
 
 INNER_FOLDS = 3
 CHAINS = {"short": (0.005, 20, 0.95), "default": None}  # step size, chain length, discarded share
-PROTOCOL = 2  # raise it when a change of the code changes the rows, so that older rows are run again
-SPLITS = {"n_folds": 2, "n_repeats": 2, "max_rows": 3000, "protocol": PROTOCOL}
+PROTOCOL = 3  # raise it when a change of the code changes the rows, so that older rows are run again
+SPLITS = {"n_folds": 2, "n_repeats": 3, "max_rows": 3000, "protocol": PROTOCOL}
 QUICK_TABLES = ("ecoli", "yeast_me2", "oil", "car_eval_4", "solar_flare_m0")
 
 
@@ -74,24 +74,31 @@ def _resampled(sampler, X, y):
         return X, y, " ".join(str(error).split())[:120]
 
 
-def _measures(y, probability, threshold):
-    """Measures of probabilities, and of decisions at one half and at the threshold."""
+def measures(y, probability):
+    """Measures of probabilities, and of decisions at one half."""
     probability = np.asarray(probability, dtype=float)
     found = scores(y, probability, probability >= 0.5)
-    kept = {name: found[name] for name in ("average_precision", "roc_auc", "f1", "brier", "log_loss")}
-    return kept | {"f1_tuned": decision_scores(y, probability >= threshold)["f1"], "threshold": threshold}
+    return {name: found[name] for name in ("average_precision", "roc_auc", "f1", "brier", "log_loss")}
 
 
-def arm_row(arm, learner, split, models, cost, **extra):
+def _measures_at(threshold, y, probability):
+    """Measures of probabilities, and of decisions at one half and at the threshold."""
+    tuned = decision_scores(y, np.asarray(probability) >= threshold)["f1"]
+    return measures(y, probability) | {"f1_tuned": tuned, "threshold": threshold}
+
+
+def row_of_arm(arm, learner, found, cost, **extra):
+    """Measures and cost of an arm with a learner, with few digits."""
+    found = found | {"seconds": cost.seconds, "megabytes": cost.megabytes}
+    short = {key: None if value is None else compact(np.float64(value), 4) for key, value in found.items()}
+    return {"kind": "arm", "arm": arm, "learner": learner, **short, **extra}
+
+
+def _arm_row(arm, learner, split, models, cost, **extra):
     """Measures of the last model, with a threshold tuned on the inner folds by the other models."""
     threshold = best_threshold(*split.held_out(models[:-1]))
-    found = _measures(split.y_test, models[-1].predict_proba(split.X_test)[:, 1], threshold)
-    found |= {"seconds": cost.seconds, "megabytes": cost.megabytes}
-    return {"kind": "arm", "arm": arm, "learner": learner, **_short(found), **extra}
-
-
-def _short(found):
-    return {key: None if value is None else compact(np.float64(value), 4) for key, value in found.items()}
+    found = _measures_at(threshold, split.y_test, models[-1].predict_proba(split.X_test)[:, 1])
+    return row_of_arm(arm, learner, found, cost, **extra)
 
 
 def _arm(arm, sampler, split, models, extra=None):
@@ -109,7 +116,7 @@ def _arm(arm, sampler, split, models, extra=None):
         if cost.megabytes is not None:
             cost.megabytes = max(cost.megabytes, sampling.megabytes)
         refused = {} if tables[-1][2] is None else {"refused": tables[-1][2]}
-        yield arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused, **(extra or {}))
+        yield _arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused, **(extra or {}))
 
 
 def _threshold_arm(split, models):
@@ -118,9 +125,8 @@ def _threshold_arm(split, models):
         with measured() as cost:
             tuned = TunedThreshold(clone(learner), scoring="f1", cv=split.inner).fit(split.X, split.y)
         probability = tuned.predict_proba(split.X_test)[:, 1]
-        found = _measures(split.y_test, probability, tuned.best_threshold_)
-        found |= {"f1": found["f1_tuned"], "seconds": cost.seconds, "megabytes": cost.megabytes}
-        yield {"kind": "arm", "arm": THRESHOLD, "learner": name, **_short(found), "n": len(split.y)}
+        found = _measures_at(tuned.best_threshold_, split.y_test, probability)
+        yield row_of_arm(THRESHOLD, name, found | {"f1": found["f1_tuned"]}, cost, n=len(split.y))
 
 
 def _thinned(X, y, n_before, ratio, rng):
@@ -138,7 +144,7 @@ def _tuned_arm(split, models, seed):
     rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
     for chain, values in CHAINS.items():
         sampler = ScoreOverSampler(
-            sampler=None if values is None else Langevin(*values), random_state=seed, selectivity=SELECTIVITY
+            sampler=None if values is None else Langevin(*values), random_state=seed, where="clear", bounds=None
         )
         with measured() as sampling:
             even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
@@ -157,7 +163,7 @@ def _tuned_arm(split, models, seed):
             final = clone(learner).fit(*tables[best][-1])
         cost.seconds += search.seconds + spent
         log = {"chosen": settings[best], "inner": compact(np.array([value for value, _ in tried]), 3)}
-        yield arm_row(OURS_TUNED, name, split, [*tried[best][1], final], cost, n=len(tables[best][-1][1]), **log)
+        yield _arm_row(OURS_TUNED, name, split, [*tried[best][1], final], cost, n=len(tables[best][-1][1]), **log)
 
 
 def run(seed, config):
@@ -184,11 +190,11 @@ OVERSAMPLING = Experiment(
     "oversampling",
     "Remedies for imbalance before five learners",
     "22 tables of imbalanced-learn's collection, thinned to 3,000 rows; half of a table's rows are in every training "
-    "part, the rest is tested by two-fold cross-validation, which more than 44 seeds repeat.",
+    "part, the rest is tested by two-fold cross-validation; more than 44 seeds repeat it.",
     run,
     show_oversampling,
     len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds runs more
     len(QUICK_TABLES),
-    {"tables": list(tables.TABLES), **SPLITS, "tuned": True, "peers": False},
-    {"tables": list(QUICK_TABLES), "tuned": False},
+    {"tables": list(tables.TABLES), **SPLITS, "tuned": False, "peers": False},
+    {"tables": list(QUICK_TABLES)},
 )

@@ -2,21 +2,30 @@
 
 import dataclasses
 
-from scorefield.studies.benchmark.generative import GENERATIVE
+from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
 
-# A separate experiment, so that installed peers do not change the rows of the others.
+# Separate experiments, so that installed peers do not change the rows of the others.
 PEERS = dataclasses.replace(
     OVERSAMPLING,
     name="peers",
     title="Remedies for imbalance, with other generators",
     config={**OVERSAMPLING.config, "peers": True},
 )
-EXPERIMENTS = {experiment.name: experiment for experiment in (OVERSAMPLING, GENERATIVE, PEERS)}
-DEFAULT = (OVERSAMPLING.name, GENERATIVE.name)
+TUNED = dataclasses.replace(
+    OVERSAMPLING,
+    name="tuned",
+    title="Remedies for imbalance, with a tuned ScoreOverSampler",
+    config={**OVERSAMPLING.config, "tuned": True},
+)
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (OVERSAMPLING, CLASSIFIERS, TUNED, PEERS, GENERATIVE, CLASSIFIER_PEERS)
+}
+DEFAULT = (OVERSAMPLING.name, CLASSIFIERS.name)
 STUDY = Study(
-    "Remedies for imbalance and generative classifiers on real tables",
+    "Remedies for imbalance and classifiers on real tables",
     "Half of the rows of each table are its development half: this library's defaults were chosen on them, so they are "
     "in every training part and in no test part. (The label weight, the noise of .3 and plain standardising are older: "
     "they were chosen on whole tables, some of them of this collection. And two pairs of tables, abalone and car_eval, "

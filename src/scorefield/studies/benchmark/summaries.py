@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
 from scorefield.display.displays import COLOURS
 from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES
@@ -19,13 +20,21 @@ from scorefield.evaluation.ranks import (
 )
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD
 from scorefield.evaluation.statistics import FAILS, HOLDS, WITHIN_NOISE, estimate
-from scorefield.studies.benchmark.arms import LABEL_FREE_CLASSIFIER, OUR_CLASSIFIER, OURS, OURS_TUNED
+from scorefield.studies.benchmark.arms import (
+    OUR_CLASSIFIER,
+    OURS,
+    OURS_CLEAR,
+    OURS_TUNED,
+    TUNED_BOOSTING,
+)
 from scorefield.studies.engine.experiment import Claim, Figure, Section, Table
 
 RANKED = ("average_precision", "roc_auc", "f1", "f1_tuned", "brier", "log_loss")
 METRICS = {name: NAMES[name] for name in (*RANKED, "seconds", "megabytes")} | {"f1": "F1 at .5"}
 REFERENCES = (NOTHING, THRESHOLD, "noise .3", "SMOTE", "ADASYN")
 RIVALS = ("naive Bayes", "QDA", "KDE", "GMM", "paper's")
+PROBABILITY_METRICS = ("average_precision", "log_loss", "brier")
+SAME_ROWS = {"abalone_19": "abalone", "car_eval_4": "car_eval_34"}  # tables that are others with other labels
 
 
 class Scores:
@@ -52,9 +61,12 @@ class Scores:
         return self.of(metric)[:, self.arms.index(arm)]
 
     def gain(self, arm, reference, metric):
-        """Gain of an arm over a reference on each table; positive is better."""
+        """Gain of an arm over a reference on each set of rows; positive is better."""
         sign = -1 if metric in LOWER_IS_BETTER else 1
-        return sign * (self.column(arm, metric) - self.column(reference, metric))
+        gains = sign * (self.column(arm, metric) - self.column(reference, metric))
+        sets = [SAME_ROWS.get(table, table) for table in self.tables]
+        return np.array([np.mean([gain for gain, own in zip(gains, sets, strict=True) if own == name])
+                         for name in dict.fromkeys(sets)])  # fmt: skip
 
     def ranks(self, metric):
         return mean_ranks(self.of(metric), lower_is_better=metric in LOWER_IS_BETTER)
@@ -86,29 +98,29 @@ def _means_table(scores, caption):
 
 
 def _ranks_table(scores, caption):
-    columns = {metric: scores.ranks(metric) for metric in RANKED}
+    columns = {metric: scores.ranks(metric) for metric in RANKED if not np.isnan(scores.of(metric)).any()}
     order = np.argsort(columns["average_precision"])
-    rows = [[scores.arms[i], *(f"{columns[metric][i]:.2f}" for metric in RANKED)] for i in order]
-    chance = [f"{friedman(scores.of(metric)):.1e}" for metric in RANKED]
+    rows = [[scores.arms[i], *(f"{ranks[i]:.2f}" for ranks in columns.values())] for i in order]
+    chance = [f"{friedman(scores.of(metric)):.1e}" for metric in columns]
     rows.append(["chance of such ranks if all were alike (Friedman)", *chance])
-    return Table(caption, ["arm", *(METRICS[metric] for metric in RANKED)], rows)
+    return Table(caption, ["arm", *(METRICS[metric] for metric in columns)], rows)
 
 
 def _paired_table(scores, caption, arms, references, metrics=("average_precision", "f1_tuned", "brier")):
+    pairs = [(arm, reference) for arm in arms for reference in references
+             if arm != reference and {arm, reference} <= set(scores.arms)]  # fmt: skip
+    gains = {metric: [scores.gain(arm, reference, metric) for arm, reference in pairs] for metric in metrics}
+    chances = {metric: false_discovery_control([signed_rank(gain) for gain in own]) for metric, own in gains.items()}
     rows = []
-    for arm in arms:
-        for reference in references:
-            if arm == reference or not {arm, reference} <= set(scores.arms):
-                continue
-            cells = []
-            for metric in metrics:
-                gain = scores.gain(arm, reference, metric)
-                chance = signed_rank(gain)
-                counts = " / ".join(map(str, wins_ties_losses(gain)))
-                cells.append(f"{gain.mean():+.3f}, p {chance:.3f}, {counts}")
-            sure = scores.per_table(arm, reference, "average_precision").values()
-            better, worse = sum(gap.low > 0 for gap in sure), sum(gap.high < 0 for gap in sure)
-            rows.append([f"{arm} against {reference}", *cells, f"{better} / {worse}"])
+    for place, (arm, reference) in enumerate(pairs):
+        cells = []
+        for metric in metrics:
+            gain, chance = gains[metric][place], chances[metric][place]
+            counts = " / ".join(map(str, wins_ties_losses(gain)))
+            cells.append(f"{gain.mean():+.3f}, p {chance:.3f}, {counts}")
+        sure = scores.per_table(arm, reference, "average_precision").values()
+        better, worse = sum(gap.low > 0 for gap in sure), sum(gap.high < 0 for gap in sure)
+        rows.append([f"{arm} against {reference}", *cells, f"{better} / {worse}"])
     columns = ["comparison", *(f"gain in {METRICS[metric]}" for metric in metrics), "tables surely better / worse"]
     return Table(caption, columns, rows)
 
@@ -141,7 +153,7 @@ def _gains_figure(by_learner, name, caption, metric="average_precision"):
                 gain = scores.gain(arm, NOTHING, metric)
                 found = estimate(gain)
                 reach = found.high - found.mean if found.n > 1 else 0
-                color = COLOURS[arm in (OURS, OURS_TUNED)]
+                color = COLOURS[arm in (OURS, OURS_CLEAR, OURS_TUNED)]
                 ax.errorbar(gain.mean(), place, xerr=reach, fmt="o", color=color, markersize=4)
             ax.axvline(0, color="0.6", linewidth=1)
             ax.set(title=learner, yticks=range(len(arms)), yticklabels=arms, xlabel=f"gain, {METRICS[metric]}")
@@ -160,7 +172,7 @@ def _better_rank_claim(scores, learner, arm, rival, metric):
     own, other = scores.rank(arm, metric), scores.rank(rival, metric)
     chance = signed_rank(scores.gain(arm, rival, metric), alternative="greater")
     text = f"{arm} has a better mean rank than {rival} in {METRICS[metric]}, {learner}."
-    evidence = f"mean ranks {own:.2f} and {other:.2f}; signed-rank p {chance:.3f} over {len(scores.tables)} tables"
+    evidence = f"mean ranks {own:.2f} and {other:.2f}; signed-rank p {chance:.3f} over sets of rows"
     return Claim(text, _verdict(own < other, chance < 0.05), evidence)
 
 
@@ -184,18 +196,17 @@ def show_oversampling(rows):
     for learner, scores in by_learner.items():
         for rival in ("SMOTE", "ADASYN"):
             for metric in ("average_precision", "brier"):
-                claims.append(_better_rank_claim(scores, learner, OURS, rival, metric))
-        claims.append(_not_worse_claim(scores, learner, OURS, NOTHING, "average_precision"))
-        claims.append(_not_worse_claim(scores, learner, OURS, "SMOTE", "f1_tuned"))
+                claims.append(_better_rank_claim(scores, learner, OURS_CLEAR, rival, metric))
+        claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, NOTHING, "average_precision"))
+        claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, "SMOTE", "f1_tuned"))
         tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
         tables.append(_ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
         caption = (
-            f"{learner}: mean gain over tables (positive is better), chance of it (signed ranks), wins / ties / losses "
-            f"with ties within {EQUIVALENT}; last, tables where the corrected interval of the gain in average "
-            "precision excludes zero."
+            f"{learner}: mean gain over sets of rows (positive is better), chance of it (signed ranks, false "
+            f"discoveries controlled), wins / ties / losses with ties within {EQUIVALENT}; last, tables where the "
+            "corrected interval of the gain in average precision excludes zero."
         )
-        tables.append(_paired_table(scores, caption, [arm for arm in (OURS, OURS_TUNED) if arm in scores.arms],
-                                    [*REFERENCES, OURS]))  # fmt: skip
+        tables.append(_paired_table(scores, caption, [OURS, OURS_CLEAR, OURS_TUNED], [*REFERENCES, OURS]))
         caption = f"{learner}: mean ranks in average precision; a bar joins arms that are not told apart at 5 %."
         figures.append(_critical_difference_figure(scores, f"ranks-{learner}", caption))
     for metric in ("average_precision", "f1", "f1_tuned", "brier"):
@@ -215,64 +226,63 @@ def _choices_table(rows):
                  ["chain", "ratio", "times"], cells)  # fmt: skip
 
 
-def show_generative(rows):
+def show_classifiers(rows):
     scores = Scores(rows)
-    claims = [_better_rank_claim(scores, "generative", OUR_CLASSIFIER, rival, "average_precision") for rival in RIVALS]
-    claims += _bar_claims(scores) if "boosting" in scores.arms else []  # optional
-    family = [arm for arm in scores.arms if arm not in ("boosting", "forest")]
-    means = np.nanmean(scores.of("average_precision"), axis=0)
-    best = max(family, key=lambda arm: means[scores.arms.index(arm)])
-    first = min(family, key=lambda arm: scores.rank(arm, "average_precision"))
-    second = max((arm for arm in family if arm != OUR_CLASSIFIER), key=lambda arm: means[scores.arms.index(arm)])
-    chance = signed_rank(scores.gain(OUR_CLASSIFIER, second, "average_precision"), alternative="greater")
-    text = f"{OUR_CLASSIFIER} is the best generative classifier by mean and by mean rank of average precision."
-    evidence = f"best mean {best}, best rank {first}; next {second}, signed-rank p {chance:.3f}"
-    claims.append(Claim(text, _verdict(best == first == OUR_CLASSIFIER, chance < 0.05), evidence))
-    purely = f"{LABEL_FREE_CLASSIFIER} is the purely generative form, of two members"
-    caption = f"Means over {len(scores.tables)} tables; {purely}."
+    claims = [_better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, "average_precision") for rival in RIVALS]
+    claims += [_first_claim(scores, OUR_CLASSIFIER, metric) for metric in PROBABILITY_METRICS]
+    if TUNED_BOOSTING in scores.arms:  # optional
+        claims += [_better_mean_claim(scores, OUR_CLASSIFIER, TUNED_BOOSTING, metric) for metric in PROBABILITY_METRICS]
+    return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.")
+
+
+def show_peers(rows):
+    scores = Scores(rows)
+    rivals = [arm for arm in scores.arms if arm != OUR_CLASSIFIER]
+    claims = [_better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, metric)
+              for rival in rivals for metric in PROBABILITY_METRICS]  # fmt: skip
+    return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.", "-peers")
+
+
+def _classifier_section(scores, claims, caption, suffix=""):
+    """Means, ranks, paired comparisons and tables where classifiers differ."""
     paired = (
-        "Our classifier: mean gain over tables, chance of it (signed ranks), wins / ties / losses with ties within "
-        f"{EQUIVALENT}; last, tables where the corrected interval excludes zero."
+        "Our classifier: mean gain over sets of rows, chance of it (signed ranks, false discoveries controlled), "
+        f"wins / ties / losses with ties within {EQUIVALENT}; last, tables where the corrected interval excludes zero."
     )
+    others = [arm for arm in scores.arms if arm != OUR_CLASSIFIER]
     tables = [
         _means_table(scores, caption),
         _ranks_table(scores, "Mean ranks over tables, 1 is best."),
-        _paired_table(scores, paired, [OUR_CLASSIFIER], [arm for arm in scores.arms if arm != OUR_CLASSIFIER]),
-        _each_table(scores),
+        _paired_table(scores, paired, [OUR_CLASSIFIER], others, PROBABILITY_METRICS),
+        *(_each_table(scores, metric) for metric in ("average_precision", "log_loss")),
     ]
-    figures = [_critical_difference_figure(scores, f"ranks-generative-{metric}", f"Mean ranks in {METRICS[metric]}; "
-               "a bar joins classifiers that are not told apart at 5 %.", metric)
-               for metric in ("average_precision", "brier")]  # fmt: skip
+    figures = [_critical_difference_figure(scores, f"ranks-classifiers{suffix}-{metric}", f"Mean ranks in "
+               f"{METRICS[metric]}; a bar joins classifiers that are not told apart at 5 %.", metric)
+               for metric in PROBABILITY_METRICS]  # fmt: skip
     return Section(claims, tables, figures)
 
 
-def _bar_claims(scores):
-    """Claims about our classifier and boosting: mean, rank and Brier score."""
-    gains = scores.gain(OUR_CLASSIFIER, "boosting", "average_precision")
-    gain = estimate(gains)
-    own, other = (scores.rank(arm, "average_precision") for arm in (OUR_CLASSIFIER, "boosting"))
-    brier = scores.gain(OUR_CLASSIFIER, "boosting", "brier")
-    better = signed_rank(brier, alternative="greater")
-    return [
-        Claim(
-            f"{OUR_CLASSIFIER}'s mean average precision is within .03 of boosting's or above it.",
-            _verdict(gain.mean > -0.03, gain.low > -0.03),
-            f"mean gain {gain.text('+')} over tables",
-        ),
-        Claim(
-            f"{OUR_CLASSIFIER}'s mean rank in average precision is level with boosting's or better.",
-            _verdict(own <= other, signed_rank(gains, alternative="greater") < 0.05),
-            f"mean ranks {own:.2f} and {other:.2f}; signed-rank p {signed_rank(gains, alternative='greater'):.3f}",
-        ),
-        Claim(
-            f"{OUR_CLASSIFIER}'s mean Brier score is no worse than boosting's.",
-            _verdict(brier.mean() >= 0, better < 0.05),
-            f"mean gain {brier.mean():+.4f}, signed-rank p {better:.3f}",
-        ),
-    ]  # fmt: skip
+def _first_claim(scores, arm, metric):
+    """Claim of the best mean rank of all; it holds if signed ranks tell it from the next."""
+    order = np.argsort(scores.ranks(metric))
+    (next_best,) = [name for name in (scores.arms[i] for i in order) if name != arm][:1]
+    chance = signed_rank(scores.gain(arm, next_best, metric), alternative="greater")
+    text = f"{arm} has the best mean rank of all {len(scores.arms)} classifiers in {METRICS[metric]}."
+    evidence = (
+        f"rank {scores.rank(arm, metric):.2f}, best other {next_best} {scores.rank(next_best, metric):.2f}; "
+        f"signed-rank p {chance:.3f}"
+    )
+    return Claim(text, _verdict(scores.arms[order[0]] == arm, chance < 0.05), evidence)
 
 
-def _each_table(scores):
-    values = scores.of("average_precision")
+def _better_mean_claim(scores, arm, rival, metric):
+    """Claim of a better mean; it holds if the interval over tables excludes zero."""
+    gain = estimate(scores.gain(arm, rival, metric))
+    text = f"{arm} is better than {rival} in mean {METRICS[metric]}."
+    return Claim(text, _verdict(gain.mean > 0, gain.low > 0), f"mean gain {gain.text('+')} over sets of rows")
+
+
+def _each_table(scores, metric):
+    values = scores.of(metric)
     rows = [[table, *(f"{value:.3f}" for value in row)] for table, row in zip(scores.tables, values, strict=True)]
-    return Table("Average precision on each table, mean over splits.", ["table", *scores.arms], rows)
+    return Table(f"{METRICS[metric].capitalize()} on each table, mean over splits.", ["table", *scores.arms], rows)
