@@ -400,6 +400,23 @@ def test_quality_and_advice_take_gaps_categories_and_identifiers(tmp_path, mixed
     assert "MixedEncoder(columns={'hour': 'number'}, form='one-hot')" in out
 
 
+def test_advice_on_one_of_several_classes_by_a_metric(tmp_path, monkeypatch, capsys):
+    from scorefield.evaluation import advice
+
+    keep, all_remedies = ("nothing", "class weights", "SMOTE"), advice._remedies
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    y = np.repeat([1, 2, 3], [100, 40, 20])
+    table = pd.DataFrame({"x": y + np.random.default_rng(0).normal(size=160), "y": y})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    given = ("advise", tmp_path / "a.csv", "--target", "y", "--learner", "logistic", "--minutes", "0")
+    for chosen, expected in ((("--positive", "2"), "2"), ((), "3")):
+        code, out, err = run(monkeypatch, capsys, *given, *chosen, "--metric", "log_loss")
+        assert (code, err) == (0, "")
+        assert out.startswith(f"Class {expected} against all others.")
+        assert "gain: by how much log loss is lower than after doing nothing." in out
+        assert f"y = (y == {expected}).astype(int)" in out
+
+
 def test_columns_are_described(tmp_path, monkeypatch, capsys):
     rows = "".join(f"{i:05d},{i % 3},{i / 7}\n" for i in range(40))
     (tmp_path / "a.csv").write_text("zip,level,x\n" + rows)
@@ -434,6 +451,8 @@ def test_errors_come_before_heavy_imports(tmp_path):
         ["resample", data, "--target", "y", "-o", output, "--strategy", "2=30"],
         ["resample", data, "--target", "y", "-o", output, "--as", "a=numbr"],
         ["advise", data, "--target", "y", "--learner", "tree"],
+        ["advise", data, "--target", "y", "--metric", "accuracy"],
+        ["advise", data, "--target", "y", "--positive", "yes"],
         ["predict", model, data, "-o", output, "--keep", "b"],
         ["predict", model + "?", data, "-o", output],
         ["sample", model + "?", "--label", "1", "-o", output],

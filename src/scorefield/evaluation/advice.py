@@ -92,8 +92,8 @@ class Advice:
         return "\n".join([self.verdict, *lines, f"(>: advised. {self._gain_note()} {self._basis()})"])
 
     def _gain_note(self):
-        label, less = METRICS[self.metric].label, ", which is lower then" * METRICS[self.metric].is_loss
-        return f"gain: in {label}{less}, over doing nothing."
+        direction = "lower" if METRICS[self.metric].is_loss else "higher"
+        return f"gain: by how much {METRICS[self.metric].label} is {direction} than after doing nothing."
 
     def plot(self, axes=None):
         """Draw F1, average precision and Brier score of every remedy, and return the figure."""
