@@ -37,8 +37,24 @@ def verdict_on(y, called):
     return decide(METRICS["f1"], y, {name: measured_f1(y, own) for name, own in called.items()}, np.arange(len(y)))
 
 
+def keep_remedies(monkeypatch, *names):
+    """Only these remedies, and few thresholds, since the others take longer."""
+    all_remedies = advice._remedies
+
+    def few(*given):
+        models = all_remedies(*given)
+        models[THRESHOLD].set_params(thresholds=20)
+        return {name: model for name, model in models.items() if name in names}
+
+    monkeypatch.setattr(advice, "_remedies", few)
+
+
 @pytest.mark.parametrize(
-    ("model", "seed"), [(DecisionTreeClassifier(max_depth=3, random_state=0), 0), (LogisticRegression(), 1)]
+    ("model", "seed"),
+    [
+        (DecisionTreeClassifier(max_depth=3, random_state=0), 0),
+        pytest.param(LogisticRegression(), 1, marks=pytest.mark.slow),
+    ],
 )
 def test_pure_noise_has_no_remedy(model, seed):
     """A tuned threshold has a higher F1 even there: it calls every row rare. That is no reason to use it."""
@@ -55,7 +71,8 @@ def test_pure_noise_has_no_remedy(model, seed):
     assert rows[THRESHOLD]["f1"] > rows[NOTHING]["f1"] + 0.05  # the trap is there
 
 
-def test_separable_classes_leave_nothing_to_gain():
+def test_separable_classes_leave_nothing_to_gain(monkeypatch):
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-10, 1, (200, 2)), rng.normal(10, 1, (40, 2))])
     found = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=0)
@@ -63,8 +80,9 @@ def test_separable_classes_leave_nothing_to_gain():
     assert found.winner == NOTHING
 
 
-def test_a_weak_learner_is_helped_by_something():
+def test_a_weak_learner_is_helped_by_something(monkeypatch):
     """Logistic regression at one half hardly predicts the rare class: a remedy raises F1, and the advice says so."""
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE")
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
     found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=0)
@@ -81,8 +99,9 @@ class CoarseTree(DecisionTreeClassifier):
         return np.round(super().predict_proba(X, check_input))
 
 
-def test_over_sampling_wins_where_it_should():
+def test_over_sampling_wins_where_it_should(monkeypatch):
     """Rare rows fill a disc in a sea of common ones; leaves of fewer than 40 rows are too coarse for 30 of them."""
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE", OURS)
     rng = np.random.default_rng(0)
     common = rng.uniform(-3, 3, (2000, 2))
     common = common[np.linalg.norm(common, axis=1) > 1]
@@ -177,16 +196,13 @@ def test_gain_in_average_precision_is_covered_by_its_interval():
     assert abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
 
 
-def test_the_metric_decides():
+def test_the_metric_decides(monkeypatch):
     """A threshold helps decisions and leaves ranking; weights spoil probabilities, so for them nothing is best."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
     y = np.repeat(["a", "b"], [1800, 120])
-    remedies = advice._remedies
-    keep = (NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in remedies(*a).items() if k in keep})
-        found = {metric: advise(X, y, LogisticRegression(), metric=metric, minutes=0) for metric in METRICS}
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
+    found = {metric: advise(X, y, LogisticRegression(), metric=metric, minutes=0) for metric in METRICS}
     assert {metric: own.winner == NOTHING for metric, own in found.items()} == {
         "f1": False, "average_precision": True, "brier": True, "log_loss": True,
     }  # fmt: skip
@@ -199,10 +215,8 @@ def test_the_metric_decides():
 
 
 def test_one_class_against_all_others(monkeypatch):
-    remedies, seen = advice._remedies, []
-    monkeypatch.setattr(
-        advice, "_remedies", lambda *a: {k: v for k, v in remedies(*a).items() if k in (NOTHING, WEIGHTS, "SMOTE")}
-    )
+    seen = []
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, "SMOTE")
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(m, 1, (n, 2)) for m, n in ((0, 300), (3, 100), (-3, 40))])
     y = np.repeat(["big", "middle", "small"], [300, 100, 40])
@@ -243,8 +257,7 @@ def test_time_decides_only_how_many_repetitions_run(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (900, 2)), rng.normal(1.0, 1, (90, 2))])
     y = np.repeat([0, 1], [900, 90])
-    keep, all_remedies = (NOTHING, WEIGHTS, "SMOTE"), advice._remedies
-    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, "SMOTE")
     monkeypatch.setattr(advice, "MIN_ROWS", 600)
     monkeypatch.setattr(advice, "ROWS_PER_MINUTE", 100)
 
@@ -363,7 +376,8 @@ def test_advice_imports_no_study():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_rare_rows_survive_thinning_and_equal_rows_stay_together():
+def test_rare_rows_survive_thinning_and_equal_rows_stay_together(monkeypatch):
+    keep_remedies(monkeypatch, NOTHING, THRESHOLD, "SMOTE")
     y = (np.arange(100_000) < 50).astype(int)
     kept = _thinned(y, 500, np.random.default_rng(0))
     assert len(kept) == 500
@@ -397,7 +411,8 @@ def test_undecided_is_not_called_no_difference():
     assert many.startswith("No difference: do nothing")
 
 
-def test_large_tables_are_thinned_and_pages_written(tmp_path):
+def test_large_tables_are_thinned_and_pages_written(tmp_path, monkeypatch):
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     y = (X[:, 0] + rng.normal(size=len(X)) > 2.3).astype(int)
@@ -482,8 +497,8 @@ def test_the_printed_model_is_the_one_that_was_compared():
 
 
 def test_advice_on_a_mixed_table(monkeypatch):
-    keep, all_remedies = (NOTHING, "SMOTE", NOISE), advice._remedies
-    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    keep = (NOTHING, "SMOTE", NOISE)
+    keep_remedies(monkeypatch, *keep)
     X, y = orders(400)
     found = advise(X, y, LOGISTIC, minutes=0)
     rows = {row["remedy"]: row for row in found.table}
@@ -500,14 +515,7 @@ def test_advice_on_a_mixed_table(monkeypatch):
 
 @pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])
 def test_advice_takes_other_containers(container, monkeypatch):
-    all_remedies = advice._remedies
-
-    def quick(*given):
-        models = all_remedies(*given)
-        models[THRESHOLD].set_params(thresholds=5)
-        return {name: models[name] for name in (NOTHING, THRESHOLD, "SMOTE")}
-
-    monkeypatch.setattr(advice, "_remedies", quick)
+    keep_remedies(monkeypatch, NOTHING, THRESHOLD, "SMOTE")
     X, y = orders(100)
     expected = advise(X, y, LOGISTIC, minutes=0)
     pl = pytest.importorskip("polars")
