@@ -258,8 +258,7 @@ def test_time_decides_only_how_many_repetitions_run(monkeypatch):
     X = np.concatenate([rng.normal(0, 1, (900, 2)), rng.normal(1.0, 1, (90, 2))])
     y = np.repeat([0, 1], [900, 90])
     keep_remedies(monkeypatch, NOTHING, WEIGHTS, "SMOTE")
-    monkeypatch.setattr(advice, "MIN_ROWS", 600)
-    monkeypatch.setattr(advice, "ROWS_PER_MINUTE", 100)
+    monkeypatch.setattr(advice, "ROWS", (600, 100))
 
     def at_speed(seconds):
         clock = types.SimpleNamespace(monotonic=itertools.count(0, seconds).__next__)
@@ -511,6 +510,27 @@ def test_advice_on_a_mixed_table(monkeypatch):
     twice = pd.concat([X.head(80), X.head(80).assign(id="again")])  # equal but for the identifier
     with pytest.raises(ValueError, match="at least 5 distinct rows of each class, got 3"):
         advise(twice, np.where(twice.index.to_numpy() < 3, "yes", "no"), LOGISTIC, minutes=0)
+
+
+def test_models_that_need_more_time_are_left_out_of_a_mixed_table_and_named(monkeypatch):
+    X, y = orders(1200)
+    found = advise(X, y, LOGISTIC, minutes=0.01)
+    assert {row["remedy"] for row in found.table} == {NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE"}
+    assert found.verdict.endswith(
+        "ScoreClassifier and score over-sampling need 2 minutes on a mixed table and were left out.)"
+    )
+    assert found.n_rows == 1002
+
+    class Stop(Exception):
+        pass
+
+    def run(parts, outcomes, estimator, ratios, preparation, left_out):
+        raise Stop(left_out)
+
+    monkeypatch.setattr(advice._Parts, "run", run)
+    for minutes in (0, 2):
+        with pytest.raises(Stop, match=r"\(\)"):
+            advise(X, y, LOGISTIC, minutes=minutes)
 
 
 @pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])

@@ -50,7 +50,9 @@ from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing, w
 N_FOLDS = 5
 MAX_REPETITIONS = 100
 TUNING_MINUTES = 10.0  # enough time to tune the ratio by an inner cross-validation
-MIN_ROWS, ROWS_PER_MINUTE = 2000, 4000  # larger tables are thinned: by the minutes given, not by those taken
+# Larger tables are thinned, by the minutes given and not by those taken: rows at least, and more for each minute.
+ROWS, MIXED_ROWS = (2000, 500), (1000, 250)
+MIXED_MINUTES = 2.0  # for one repetition of our models on a mixed table; with less time they are left out
 MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
 MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
 
@@ -256,8 +258,9 @@ def advise(
     positive : None or label
         The class to find, against all others; None is the rarest.
     minutes : float
-        Time limit for starting another repetition. The first one is always finished. A table of more than 2,000 rows
-        and 4,000 for each minute is thinned.
+        Time to spend; 0 is one repetition, whatever it takes. The first repetition is always finished. To keep to the
+        time, a table of more than 2,000 rows and 500 for each minute is thinned (a mixed one of more than 1,000 and
+        250), and on mixed tables our own models are compared from two minutes on.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : int
@@ -291,7 +294,9 @@ def advise(
     X, y, labels, groups = _check(X, y, mixed, columns, positive)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
-    index = _thinned(y, MIN_ROWS + int(ROWS_PER_MINUTE * minutes), np.random.default_rng(random_state))
+    least, per_minute = MIXED_ROWS if mixed else ROWS
+    left_out = (OUR_CLASSIFIER, OURS) if mixed and 0 < minutes < MIXED_MINUTES else ()
+    index = _thinned(y, least + int(per_minute * minutes), np.random.default_rng(random_state))
     X, y, groups, begin = take_rows(X, index), y[index], groups[index], time.monotonic()
     tuned = minutes >= TUNING_MINUTES
     preparation = prepare(estimator, X, columns, fixed=True) if mixed else PLAIN
@@ -304,7 +309,8 @@ def advise(
                 break  # another one would exceed the time
         n_repetitions = repetition + 1
         parts = _Parts(X, y, groups, random_state + repetition)
-        for done, of_all in parts.run(outcomes, estimator, ratios_for(y) if tuned else [], preparation):
+        ratios = ratios_for(y) if tuned else []
+        for done, of_all in parts.run(outcomes, estimator, ratios, preparation, left_out):
             if progress:
                 each = seconds or (time.monotonic() - begin) / done * of_all
                 expected = max(n_repetitions, min(int(60 * minutes / each) if each else 1, MAX_REPETITIONS))
@@ -320,6 +326,8 @@ def advise(
             f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
             f"rows {share:.1%}.)"
         )
+    if left_out:
+        verdict += f" ({' and '.join(left_out)} need {MIXED_MINUTES:g} minutes on a mixed table and were left out.)"
     printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
     code = code_for(winner, estimator, y, labels, parts.n_rare, printed) if winner else ""
     table = _table(chosen, y, outcomes, measured, groups)
@@ -334,12 +342,13 @@ class _Parts:
         self.splits = _splits(y, groups, seed, N_FOLDS)
         self.n_rare = min(int(y[kept].sum()) for kept, _ in self.splits)  # the least of a training part
 
-    def run(self, outcomes, estimator, ratios, preparation):
+    def run(self, outcomes, estimator, ratios, preparation, left_out):
         """Add the repetition to the outcomes; yields the number of models that are fitted, and of all to fit."""
         y, done = self.y, 0
         for kept, held in self.splits:
             inner = _splits(y[kept], self.groups[kept], self.seed, INNER_FOLDS)
             models = _remedies(estimator, y[kept], inner, self.n_rare, self.seed, ratios, preparation)
+            models = {name: model for name, model in models.items() if name not in left_out}
             for name, model in models.items():
                 if done < len(models):
                     outcomes[name].begin(len(y))
