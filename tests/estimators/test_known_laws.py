@@ -51,7 +51,7 @@ def test_correlated_columns_keep_their_law(rho, model):
     assert np.mean(truth.logpdf(test) - blurred.score_samples(test)) > 1
 
 
-@pytest.mark.parametrize("model", ["gaussian", "kernel"])
+@pytest.mark.parametrize("model", ["gaussian", pytest.param("kernel", marks=pytest.mark.slow)])
 def test_few_rows_of_many_columns_keep_their_widths(model):
     """25 rows of 60 columns that depend on three factors: correlations are shrunk, widths are not."""
     rng = np.random.default_rng(0)

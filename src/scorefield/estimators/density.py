@@ -408,14 +408,17 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         return fit_gaussian(rows, noise=self._gaussian_noise(noise), covariance_of_rows=self._covariance(rows))
 
     def _covariance(self, rows):
-        """Covariance of standardised rows with the correlations of the table's columns shrunk; None if not mixed.
+        """Covariance of standardised rows; None if columns are not mixed.
 
-        In the mixed coordinates the correlations of few rows are shrunk already: to shrink them there again, and keep
-        the widths of few rows, would make the rows of many columns too narrow.
+        From two rows for each column on, the rows tell it by themselves. Fewer than one have no width in some
+        directions of the mixed coordinates, where the shrunk correlations of the columns decide; between, both do.
         """
         if self.mix_ is None:
             return None
-        return self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
+        n, d = rows.shape
+        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
+        weight = np.clip(2 - n / d, 0, 1)
+        return (1 - weight) * covariance_of_columns(rows) + weight * shrunk
 
     def _gaussian_noise(self, noise):
         return TRACE if self.noise == "auto" and self.standardize else noise

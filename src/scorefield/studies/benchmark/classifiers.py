@@ -5,6 +5,7 @@ Eq:generative_classification_1 with our densities, the paper's and scikit-learn'
 """
 
 import functools
+import importlib
 import importlib.util
 from typing import Optional
 
@@ -121,8 +122,7 @@ def _tabpfn(seed):
 
     The package of 2022 needs some names of older versions of torch and scikit-learn.
     """
-    import torch
-
+    torch = importlib.import_module("torch")  # never a dependency of this library
     vars(torch.nn.modules.transformer).setdefault("Optional", Optional)
     from tabpfn.scripts import transformer_prediction_interface as interface
 
