@@ -49,12 +49,9 @@ def keep_remedies(monkeypatch, *names):
     monkeypatch.setattr(advice, "_remedies", few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "seed"),
-    [
-        (DecisionTreeClassifier(max_depth=3, random_state=0), 0),
-        pytest.param(LogisticRegression(), 1, marks=pytest.mark.slow),
-    ],
+    ("model", "seed"), [(DecisionTreeClassifier(max_depth=3, random_state=0), 0), (LogisticRegression(), 1)]
 )
 def test_pure_noise_has_no_remedy(model, seed):
     """A tuned threshold has a higher F1 even there: it calls every row rare. That is no reason to use it."""
