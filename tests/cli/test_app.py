@@ -413,7 +413,7 @@ def test_advice_on_one_of_several_classes_by_a_metric(tmp_path, monkeypatch, cap
         code, out, err = run(monkeypatch, capsys, *given, *chosen, "--metric", "log_loss")
         assert (code, err) == (0, "")
         assert out.startswith(f"Class {expected} against all others.")
-        assert "gain: by how much log loss is lower than after doing nothing." in out
+        assert "gain: by how much log loss (of probabilities; sure and wrong costs most) is lower than after" in out
         assert f"y = (y == {expected}).astype(int)" in out
 
 

@@ -66,6 +66,13 @@ def test_few_rows_of_many_columns_keep_their_widths(model):
     assert np.median(narrow.std(axis=0)) < 0.8  # of standardised columns
 
 
+@pytest.mark.parametrize("model", ["energy", "kernel"])
+def test_a_constant_column_without_noise_is_named(model):
+    rows = np.random.default_rng(0).normal(size=(200, 3)) * [1, 0, 1]
+    with pytest.raises(ValueError, match="got constant column 1; drop it or pass noise > 0"):
+        ScoreDensity(model, objective="exact", random_state=0).fit(rows)
+
+
 @pytree
 class Unnormalised(Field):
     inner: Field

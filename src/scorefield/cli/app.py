@@ -275,9 +275,8 @@ def advise(
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
     table = tables.read_labelled(data, target, reading)
-    labels = sorted({str(label) for label in table.frame[target]})
-    if positive is not None and positive not in labels:
-        raise typer.BadParameter(f"expected --positive to be one of {', '.join(labels[:20])}, got {positive!r}.")
+    if positive is not None:
+        _one_of(tuple(map(str, table.frame[target].unique())))(positive)
 
     from scorefield.cli import commands
 

@@ -222,7 +222,7 @@ def advise(table, target, *, learner, positive=None, columns=None, seed=0, **opt
         raise ValueError(f"Expected xgboost for --learner {learner}, but it is not installed; pip install xgboost.")
     X, y = table.drop(columns=target), table[target].to_numpy()
     if positive is not None:  # labels of numbers are written as text on the command line
-        positive = {str(label): label for label in np.unique(y).tolist()}.get(positive, positive)
+        positive = {str(label): label for label in np.unique(y).tolist()}[positive]
     columns = _without(columns, target)
     return advise_on(X, y, known[learner], positive=positive, columns=columns, random_state=seed, **options)
 

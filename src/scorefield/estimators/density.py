@@ -416,9 +416,11 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         if self.mix_ is None:
             return None
         n, d = rows.shape
+        covariance, weight = covariance_of_columns(rows), np.clip(2 - n / d, 0, 1)
+        if weight == 0:
+            return covariance
         shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
-        weight = np.clip(2 - n / d, 0, 1)
-        return (1 - weight) * covariance_of_columns(rows) + weight * shrunk
+        return (1 - weight) * covariance + weight * shrunk
 
     def _gaussian_noise(self, noise):
         return TRACE if self.noise == "auto" and self.standardize else noise

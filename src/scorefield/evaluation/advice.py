@@ -19,12 +19,12 @@ from sklearn.utils.multiclass import type_of_target
 
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.splits import same_rows, stratified_folds
-from scorefield.display.displays import COLOURS
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.table_input import is_mixed
-from scorefield.evaluation.metrics import LOWER_IS_BETTER, NAMES, scores
+from scorefield.evaluation.advice_report import MEASURES, N_FOLDS, Advice
+from scorefield.evaluation.metrics import scores
 from scorefield.evaluation.preparation import PLAIN, chain, interpolate, prepare
 from scorefield.evaluation.recipes import (
     INTERPOLATED,
@@ -45,96 +45,14 @@ from scorefield.evaluation.remedies import (
     weighted,
 )
 from scorefield.evaluation.statistics import measured_f1
-from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing, words
+from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing
 
-N_FOLDS = 5
 MAX_REPETITIONS = 100
 TUNING_MINUTES = 10.0  # enough time to tune the ratio by an inner cross-validation
 # Larger tables are thinned, by the minutes given and not by those taken: rows at least, and more for each minute.
 ROWS, MIXED_ROWS = (2000, 500), (1000, 250)
 MIXED_MINUTES = 2.0  # for one repetition of our models on a mixed table; with less time they are left out
 MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
-MEASURES = ("f1", "recall", "precision", "average_precision", "brier")
-
-
-def _gain(row):
-    return words(row["gain"], row["low"], row["high"])
-
-
-@dataclasses.dataclass(frozen=True)
-class Advice:
-    """Result of `advise`: a verdict in words, the mean measures of each remedy, the remedy to use and code for it."""
-
-    verdict: str
-    table: list
-    winner: str | None
-    code: str
-    metric: str
-    n_repetitions: int
-    n_rows: int
-
-    @property
-    def n_splits(self):
-        """Train-test splits behind the table."""
-        return N_FOLDS * self.n_repetitions
-
-    def _basis(self):
-        times = "repetition" if self.n_repetitions == 1 else "repetitions"
-        return f"{self.n_repetitions} {times} of {N_FOLDS} train-test splits of {self.n_rows} rows"
-
-    def __str__(self):
-        labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
-        widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
-        head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
-        lines = [f"{'':<29}{head}{'gain':>25}"]
-        for row in self.table:
-            cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
-            mark = "> " if row["remedy"] == self.winner else "  "
-            lines.append(f"{mark + row['remedy']:<29}{cells}{_gain(row):>25}")
-        return "\n".join([self.verdict, *lines, f"(>: advised. {self._gain_note()} {self._basis()})"])
-
-    def _gain_note(self):
-        direction = "lower" if METRICS[self.metric].is_loss else "higher"
-        return f"gain: by how much {METRICS[self.metric].label} is {direction} than after doing nothing."
-
-    def plot(self, axes=None):
-        """Draw F1, average precision and Brier score of every remedy, and return the figure."""
-        import matplotlib.pyplot as plt
-
-        if axes is None:
-            _, axes = plt.subplots(1, 3, figsize=(11, 0.6 + 0.45 * len(self.table)), sharey=True, layout="constrained")
-        names = [row["remedy"] for row in self.table]
-        for ax, measure in zip(axes, ("f1", "average_precision", "brier"), strict=True):
-            for place, row in enumerate(self.table):
-                colour = COLOURS[row["remedy"] == self.winner]
-                ax.plot(row["values"][measure], np.full(self.n_splits, place), "|", color=colour, alpha=0.5)
-                ax.plot(row[measure], place, "o", color=colour)
-            title = NAMES[measure] + " (less is better)" * (measure in LOWER_IS_BETTER)
-            ax.set(title=title, yticks=range(len(names)), yticklabels=names)
-        axes[0].invert_yaxis()
-        return axes[0].figure
-
-    def write_page(self, path, *, replace=True):
-        """Write a self-contained HTML page with the verdict, the table, the plot and the code."""
-        from scorefield.data.files import write_whole
-        from scorefield.display.html import page, picture, table, tag
-
-        names = [row["remedy"] + " (advised)" * (row["remedy"] == self.winner) for row in self.table]
-        cells = [
-            [name, *(f"{row[m]:.3f}" for m in MEASURES), _gain(row)]
-            for name, row in zip(names, self.table, strict=True)
-        ]
-        body = [
-            tag("h1", "Is over-sampling worth it here?"),
-            tag("p", tag("b", self.verdict)),
-            table("F1, recall and precision of all test parts together, means over them of the others, and the gain "
-                  f"over doing nothing with its interval. {self._gain_note().capitalize()}",
-                  ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
-            picture(self.plot(), "Ticks: test parts. Dots: the table's numbers. The advised remedy is orange."),
-            tag("p", f"{self._basis()}. " + (f"Code for {self.winner}:" if self.winner else "No remedy is advised.")),
-            tag("pre", self.code),
-        ]  # fmt: skip
-        write_whole(path, page("Is over-sampling worth it here?", body), replace=replace)
 
 
 def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):

@@ -56,9 +56,6 @@ class Metric:
         first, second = (second, first) if self.is_loss else (first, second)
         return gain_between(first, second, y, groups, confidence=confidence)
 
-    def better(self, first, second):
-        return first < second if self.is_loss else first > second
-
     def best(self, measured, names):
         """The best of some remedies."""
         return (min if self.is_loss else max)(names, key=lambda name: measured[name].value)
@@ -75,14 +72,14 @@ class Metric:
 METRICS = {
     "f1": Metric(
         "F1",
-        "decisions: the share of rare rows that are found and the share of alarms that are right, in one number",
+        "the rare rows that are found and the alarms that are right, in one number",
         _f1,
     ),
     "average_precision": Metric(
-        "average precision", "ranking: how well rare rows come first, at all thresholds", _average_precision
+        "average precision", "how well rare rows come first, at all thresholds", _average_precision
     ),
-    "brier": Metric("Brier score", "probabilities: their mean squared error", _brier, is_loss=True),
-    "log_loss": Metric("log loss", "probabilities, where sure and wrong costs most", _log_loss, is_loss=True),
+    "brier": Metric("Brier score", "the mean squared error of probabilities", _brier, is_loss=True),
+    "log_loss": Metric("log loss", "of probabilities; sure and wrong costs most", _log_loss, is_loss=True),
 }
 
 

@@ -60,6 +60,7 @@ class Gaussian(Field):
 def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
     """A `Gaussian` with the given moments, whose correlations are decomposed in double precision."""
     sigma = np.asarray(covariance, np.float64)
+    _refuse_constant(np.diag(sigma) == 0)
     scale = np.sqrt(np.diag(sigma))
     correlation = sigma / np.outer(scale, scale)
     if np.linalg.cond(correlation) > 1 / np.finfo(np.float32).eps:
@@ -71,6 +72,12 @@ def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
     return Gaussian(*(leaf(a) for a in (mean, whiten / scale[:, None], color)))
 
 
+def _refuse_constant(constant: np.ndarray) -> None:
+    if constant.any():
+        column = int(np.argmax(constant))
+        raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
+
+
 def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
     """Sample covariance with correlations shrunk towards zero, by the OAS weight if `shrinkage="auto"`.
 
@@ -80,10 +87,7 @@ def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.n
     n, d = rows.shape
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt(np.mean(centred**2, axis=0))
-    constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)  # exact, unlike a standard deviation of zero
-    if len(constant):
-        column = int(constant[0])
-        raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
+    _refuse_constant(np.ptp(rows, axis=0) == 0)  # exact, unlike a standard deviation of zero
     correlation = centred.T @ centred / n / np.outer(scale, scale)
     if shrinkage == "auto":
         spread = np.sum(correlation**2) - d  # tr(S^2) - tr(S)^2 / d for a unit diagonal

@@ -107,7 +107,7 @@ def classifiers(seed, cv):
     return found
 
 
-def purely_generative(seed):
+def purely_generative(seed, cv):
     """Forms of ScoreClassifier that learn without the labels' term, beside the usual one."""
     return {
         OUR_CLASSIFIER: ScoreClassifier(random_state=seed),
@@ -162,8 +162,8 @@ class TabPFN:
         return self.model_.predict_proba(X)
 
 
-def classifier_peers(seed):
-    """Networks that need torch by name, those that are installed."""
+def classifier_peers(seed, cv):
+    """Networks that need torch by name, those that are installed, beside ours."""
     found = {}
     if importlib.util.find_spec("tabpfn"):
         found["TabPFN v1"] = TabPFN(seed)
@@ -173,71 +173,57 @@ def classifier_peers(seed):
         options = {"random_state": seed, "n_threads": 1, "verbosity": 0}
         found["RealMLP"] = RealMLP_TD_Classifier(n_cv=5, val_metric_name="cross_entropy", **options)
         found["TabM"] = TabM_D_Classifier(val_metric_name="cross_entropy", **options)
-    return found
+    if not found:
+        raise ValueError("Expected tabpfn or pytabkit to be installed, got neither; pip install one of them.")
+    return found | {OUR_CLASSIFIER: ScoreClassifier(random_state=seed)}
 
 
-def _rows(split, models):
-    """Rows of the models, fitted to a split and measured on its test rows."""
-    for arm, model in models.items():
+def run(models_of, seed, config):
+    """Rows of the models of a seed and its inner folds, fitted to a split and measured on its test rows."""
+    name, number = table_and_split(seed, config)
+    split, rows = Split(name, number, seed, config), []
+    for arm, model in models_of(seed, split.inner).items():
         with measured() as cost:
             probability = model.fit(split.X, split.y).predict_proba(split.X_test)[:, 1]
-        yield row_of_arm(arm, "itself", measures(split.y_test, probability), cost, n=len(split.y))
+        rows.append(row_of_arm(arm, "itself", measures(split.y_test, probability), cost, n=len(split.y)))
+    return split.finished(rows)
 
 
-def run(seed, config):
-    name, number = table_and_split(seed, config)
-    split = Split(name, number, seed, config)
-    return split.finished(list(_rows(split, classifiers(seed, split.inner))))
+def _experiment(name, title, what, models_of, show, repetitions=1):
+    return Experiment(
+        name,
+        title,
+        f"{what}; the same splits.",
+        functools.partial(run, models_of),
+        show,
+        len(tables.TABLES) * SPLITS["n_folds"] * repetitions,
+        len(QUICK_TABLES),
+        {"tables": list(tables.TABLES), **SPLITS},
+        {"tables": list(QUICK_TABLES)},
+    )
 
 
-def run_generative(seed, config):
-    name, number = table_and_split(seed, config)
-    split = Split(name, number, seed, config)
-    return split.finished(list(_rows(split, purely_generative(seed))))
-
-
-def run_peers(seed, config):
-    name, number = table_and_split(seed, config)
-    split, models = Split(name, number, seed, config), classifier_peers(seed)
-    if not models:
-        raise ValueError("Expected tabpfn or pytabkit to be installed, got neither; pip install one of them.")
-    models[OUR_CLASSIFIER] = ScoreClassifier(random_state=seed)
-    return split.finished(list(_rows(split, models)))
-
-
-CLASSIFIERS = Experiment(
+CLASSIFIERS = _experiment(
     "classifiers",
     "Classifiers",
-    "ScoreClassifier, and Bayes' rule on densities learned for each class, beside trees, kernels and linear models; "
-    "the same splits.",
-    run,
+    "ScoreClassifier, and Bayes' rule on densities learned for each class, beside trees, kernels and linear models",
+    classifiers,
     show_classifiers,
-    len(tables.TABLES) * SPLITS["n_folds"] * SPLITS["n_repeats"],
-    len(QUICK_TABLES),
-    {"tables": list(tables.TABLES), **SPLITS},
-    {"tables": list(QUICK_TABLES)},
+    SPLITS["n_repeats"],
 )
-GENERATIVE = Experiment(
+GENERATIVE = _experiment(
     "generative",
     "Classifiers that learn without labels' help",
     "Bayes' rule on a density for each class (ScoreDensity), and the joint model without the labels' term (label-free, "
-    "of two members), beside ScoreClassifier; the same splits.",
-    run_generative,
+    "of two members), beside ScoreClassifier",
+    purely_generative,
     show_peers,
-    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition
-    len(QUICK_TABLES),
-    {"tables": list(tables.TABLES), **SPLITS},
-    {"tables": list(QUICK_TABLES)},
 )
-CLASSIFIER_PEERS = Experiment(
+CLASSIFIER_PEERS = _experiment(
     "classifier-peers",
     "Classifiers that need torch",
     "TabPFN v1 (a transformer with pre-trained weights, 32 ensemble members), RealMLP-TD (five folds, early stopping "
-    "by log loss) and TabM, those that are installed, beside ScoreClassifier; the same splits.",
-    run_peers,
+    "by log loss) and TabM, those that are installed, beside ScoreClassifier",
+    classifier_peers,
     show_peers,
-    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition
-    len(QUICK_TABLES),
-    {"tables": list(tables.TABLES), **SPLITS},
-    {"tables": list(QUICK_TABLES)},
 )
