@@ -59,7 +59,7 @@ def test_a_good_density_passes(rng):
     assert found.score_gain == pytest.approx(1, abs=0.05)
     assert found["score_gain"].note == ""  # neither better nor worse than itself
     assert found["r_hat"].verdict == NOT_MEASURED
-    assert found["r_hat"].note == "rows are drawn from the Gaussian itself"
+    assert found["r_hat"].note == "rows are drawn from the model itself"
     assert str(found).startswith("Judged on 600 held-out rows.\ncheck ")
     assert len(str(found).splitlines()) == 2 + len(found.checks)
 

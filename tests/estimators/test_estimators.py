@@ -40,7 +40,7 @@ from scorefield import (
 from scorefield.fields.mixtures import mixture
 from scorefield.inference.two_gaussians import boundary_equation, misclassification_probability
 
-MODELS = ["gaussian", "kernel", "energy", "mlp", "diffusion"]
+MODELS = ["gaussian", "mixture", "kernel", "energy", "mlp", "diffusion"]
 QUICK = {"max_steps": 300, "hidden": (32, 32), "random_state": 0}
 PAPER_CLASSES = (
     mixture([1.0], [[0.0, 0.0]], [[[1.0, -0.5], [-0.5, 1.0]]]),
@@ -141,7 +141,7 @@ def test_auto_explains_its_choice(capsys, rng):
     bimodal = np.concatenate([rng.normal(-3, 0.5, (300, 1)), rng.normal(3, 0.5, (300, 1))])
     model = ScoreDensity(random_state=0, verbose=1, hidden=(32, 32), max_steps=1000).fit(bimodal)
     tried = {c["model"]: c for c in model.candidates_}
-    assert set(tried) == {"gaussian", "energy"}
+    assert set(tried) == {"gaussian", "mixture", "energy"}
     assert [c["model"] for c in model.candidates_ if c["chosen"]] == [model.model_name_]
     assert tried[model.model_name_]["held_out_loss"] == min(c["held_out_loss"] for c in model.candidates_)
     assert model.model_name_ != "gaussian"
@@ -149,7 +149,7 @@ def test_auto_explains_its_choice(capsys, rng):
     assert "held-out" in text
     assert f"chose {model.model_name_}" in text
     counts = {n: len(ScoreDensity(max_steps=1, hidden=(4,)).fit(rng.normal(size=(n, 2))).candidates_) for n in (5, 50)}
-    assert counts == {5: 1, 50: 2}
+    assert counts == {5: 1, 50: 3}
 
 
 def jensen_shannon(p, q):
@@ -209,6 +209,7 @@ def test_gaussian_with_zero_noise_is_the_closed_form(rng):
         ({"model": "forest"}, "model"),
         ({"model": "diffusion", "objective": "exact"}, "diffusion"),
         ({"model": "kernel", "objective": "sliced"}, "sliced"),
+        ({"model": "mixture", "objective": "denoising"}, "objective 'auto' for model 'mixture'"),
         ({"model": "energy", "activation": "relu"}, "smooth"),
         ({"model": "energy", "objective": "denoising", "noise": 0.0}, "noise > 0"),
         ({"learning_rate": -1.0}, "learning_rate"),
@@ -605,7 +606,7 @@ def test_sample_keeps_the_dtype_of_fit(rng):
 def test_auto_leaves_out_what_the_settings_rule_out(rng):
     X = rng.normal(size=(120, 2))
     for options, expected in [
-        ({"activation": "relu"}, {"gaussian"}),
+        ({"activation": "relu"}, {"gaussian", "mixture"}),
         ({"objective": "sliced"}, {"energy"}),
         ({"objective": "exact"}, {"gaussian", "energy"}),
     ]:

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
@@ -175,10 +175,14 @@ def test_log_densities_of_mixed_rows_agree(mixed_density, table, path):
     assert np.ptp(found) > 5
 
 
-def test_a_gaussian_agrees(numbers, path):
+def test_a_gaussian_and_a_mixture_agree(numbers, path):
+    X = numbers[0] - OFFSET
     for standardize in (True, False):
-        X = numbers[0] - OFFSET
         assert_log_densities_alike(ScoreDensity("gaussian", standardize=standardize).fit(X), path, X)
+    apart = np.concatenate([X, X[: len(X) // 2] + 6.0])
+    mixture = ScoreDensity("mixture", random_state=0).fit(apart)
+    assert len(mixture.model_["weights"]) > 1
+    assert_log_densities_alike(mixture, path, np.concatenate([apart, 40 + apart[:5]]))
     (found,) = run(ScoreDensity("gaussian").fit(X.astype(np.float32)), path, X.astype(np.float32))
     assert found.dtype == np.float32
 
@@ -327,8 +331,9 @@ def base_and_outputs(told, rows):
     if given["kind"] == "numbers":
         x = np.clip((rows - given["mean"]) / given["scale"], -given["furthest"], given["furthest"])
         x, indicators = x if given["mix"] is None else x @ np.array(given["mix"]), np.zeros((len(rows), 0))
-        squares = np.sum(((x - base["mean"]) @ np.array(base["whiten"])) ** 2, axis=1)
-        logs = base["constant"] - squares / 2
+        parts = base["parts"] if base["kind"] == "mixture" else [base]
+        logs = [b["constant"] - np.sum(((x - b["mean"]) @ np.array(b["whiten"])) ** 2, axis=1) / 2 for b in parts]
+        logs = logsumexp(np.transpose(logs) + base.get("log_weights", 0.0), axis=1)
     else:
         p = len(given["numbers"])
         x, known, codes = rows[:, :p].astype(float), rows[:, p : 2 * p], rows[:, 2 * p :]
@@ -368,10 +373,10 @@ def test_json_is_evaluated_alike_by_numpy(classifier, mixed, numbers, table, tmp
         assert np.ptp(gap, axis=0).max() < 1e-4
 
 
-@pytest.mark.parametrize("name", ["gaussian", "energy", "mixed"])
+@pytest.mark.parametrize("name", ["gaussian", "mixture", "energy", "mixed"])
 def test_json_of_densities_is_evaluated_alike_by_numpy(energy, mixed_density, numbers, table, tmp_path, name):
     density, X = (mixed_density, table[0]) if name == "mixed" else (energy, numbers[0])
-    density = ScoreDensity("gaussian").fit(X) if name == "gaussian" else density
+    density = ScoreDensity(name, random_state=0).fit(X) if name in ("gaussian", "mixture") else density
     told = read(density, tmp_path)
     base, outputs = base_and_outputs(told, encode_rows(density, X))
     found = base + outputs[:, 0] + told["output"]["constant"]

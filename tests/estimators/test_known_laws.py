@@ -15,6 +15,7 @@ from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, pytree
 from scorefield.estimators import classifier as classifier_module
 from scorefield.estimators import density as density_module
+from scorefield.estimators import density_fitting
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.joint_model import Frame
 from scorefield.fields.base import Field
@@ -92,11 +93,11 @@ def test_models_are_chosen_by_a_measure_that_sees_the_masses_of_modes():
     rows = np.asarray(truth.inner.sample(key, 2000))
     share = np.mean(rows[1000:, 0] < 0)
     divergence = share * np.log(0.9 / 0.5) + (1 - share) * np.log(0.1 / 0.5)
-    losses = [density_module._minus_log_density(key, field, rows[:1000], rows[1000:]) for field in (truth, wrong)]
-    assert losses[1] - losses[0] == pytest.approx(divergence, abs=4 * density_module.SELECTION_ERROR)
+    losses = [density_fitting._minus_log_density(key, field, rows[:1000], rows[1000:]) for field in (truth, wrong)]
+    assert losses[1] - losses[0] == pytest.approx(divergence, abs=4 * density_fitting.SELECTION_ERROR)
     exact = -map_rows(Method(truth.inner, "potential"), rows[1000:]).mean()
-    assert losses[0] == pytest.approx(exact, abs=2 * density_module.SELECTION_ERROR)
-    blind = [density_module._denoising_loss(key, field, rows[1000:], 0.1) for field in (truth, wrong)]
+    assert losses[0] == pytest.approx(exact, abs=2 * density_fitting.SELECTION_ERROR)
+    blind = [density_fitting._denoising_loss(key, field, rows[1000:], 0.1) for field in (truth, wrong)]
     assert abs(blind[1] - blind[0]) < 1e-3  # the control
 
 

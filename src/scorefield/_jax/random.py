@@ -37,6 +37,7 @@ class Stream(enum.IntEnum):
     POOLED_LEVELS = 25
     SELECTION_NOISE = 26
     DIAGNOSIS = 27
+    MIXTURE = 28
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

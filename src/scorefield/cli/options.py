@@ -12,7 +12,7 @@ from scorefield.cli.console import state
 from scorefield.data.formats import KINDS, Reading
 
 PANEL = "How the table is read"
-MODELS = ("auto", "gaussian", "kernel", "energy", "mlp", "diffusion")
+MODELS = ("auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
 
 
 def _set_quiet(quiet: bool):

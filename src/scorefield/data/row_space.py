@@ -16,7 +16,7 @@ SOLVED_AT_ONCE = 1 << 22  # elements of the matrices of one block of rows
 TIE_EVIDENCE = 20.0  # nats: independent categories would be tied in every row once in exp(20) tables
 HIDDEN_COPIES = 3  # per row, with random cells hidden
 MANY_ROWS = 20_000  # beyond them one copy is enough
-HIDDEN_SHARE = 0.5  # most of a row's columns that a copy hides
+HIDDEN_SHARE = 0.75  # most of a row's columns that a copy hides; less makes rows of mostly gaps over-confident
 
 
 class RowSpace:
@@ -81,7 +81,7 @@ class RowSpace:
         return np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
 
     def hidden_copies(self, rng, rows):
-        """Copies (n, k, d) of flat rows in which up to half of the columns are hidden."""
+        """Copies (n, k, d) of flat rows in which up to three quarters of the columns are hidden."""
         x, known, codes = split_rows(rows, self.layout)
         copies = []
         for _ in range(HIDDEN_COPIES if len(rows) <= MANY_ROWS else 1):

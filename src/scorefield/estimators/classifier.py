@@ -39,7 +39,8 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
-from scorefield.estimators.density import MAX_START_ROWS, ScoreDensity, warn_of_low_acceptance
+from scorefield.estimators.density import ScoreDensity, warn_of_low_acceptance
+from scorefield.estimators.density_fitting import MAX_START_ROWS
 from scorefield.estimators.diagnosed import DiagnosedClassifier
 from scorefield.estimators.diagnosis import USUAL_ACCEPTANCE
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds

@@ -12,15 +12,14 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from scorefield._jax.batching import as_rows, map_rows, standardized
+from scorefield._jax.batching import map_rows, standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
-from scorefield.data.scaling import column_units, covariance_of_columns, decorrelation, raw_rows
-from scorefield.data.splits import split_distinct
+from scorefield.data.scaling import raw_rows
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -30,70 +29,49 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
+from scorefield.estimators.density_fitting import FitsField, base_degrees, history_of
 from scorefield.estimators.diagnosed import DiagnosedDensity
 from scorefield.estimators.diagnosis import LOW_ACCEPTANCE
-from scorefield.estimators.fitting import Prepared, fit_together
+from scorefield.estimators.fitting import fit_together
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import TableInput, refuse_mixed
-from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
-from scorefield.fields.gaussian import Gaussian, fit_gaussian
+from scorefield.fields.gaussian import Gaussian
+from scorefield.fields.mixtures import GaussianMixture
 from scorefield.fields.networks import ACTIVATIONS
-from scorefield.fields.neural import init_energy_field, init_vector_field
-from scorefield.fields.random_features import fit_kernel
-from scorefield.fields.student import fit_base
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
 from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
-from scorefield.training.losses import (
-    ContrastiveDenoising,
-    Denoising,
-    Exact,
-    MultilevelDenoising,
-    NoisyRows,
-    Sliced,
-    default_noise,
-    mean_loss,
-)
-from scorefield.training.roughness import roughness
-from scorefield.training.together import Task
 
-MODELS = ("gaussian", "kernel", "energy", "mlp", "diffusion")
-SOLVED = ("gaussian", "kernel")  # in closed form; the others are trained
-AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
-MAX_START_ROWS = 1024  # rows kept as starting points of chains
-PATIENCE = 6  # chunks of 100 steps without a better held-out loss
-TRACE = 1e-3  # noise that leaves a density as it is
+MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
 LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
 N_LANGEVIN = 4096  # samples that the Langevin anchor counts
-MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
-SELECTION_POINTS, SELECTION_ERROR = 4096, 0.05  # draws for the normaliser of a candidate, and most nats it may be off
-SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decides
 
 
 @stored_by_public_name
-class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
+class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
     Parameters
     ----------
-    model : {"auto", "gaussian", "kernel", "energy", "mlp", "diffusion"}
-        The score field. "auto" fits the candidates that the number of rows allows and keeps the one with the greatest
-        log density of held-out rows; in many columns, where that takes too long, the least denoising loss, which cannot
-        see the masses of modes that lie apart. See ``candidates_``.
+    model : {"auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion"}
+        The score field. "mixture" is one of Gaussians by maximum likelihood, not by score matching. "auto" fits the
+        candidates that the number of rows allows and keeps the one with the greatest log density of held-out rows; in
+        many columns, where that takes too long, the least denoising loss, which cannot see the masses of modes that lie
+        apart. See ``candidates_``.
     objective : {"auto", "exact", "sliced", "denoising"}
         Score-matching loss. "auto" is denoising with a contrast against the Gaussian base for "energy", denoising
-        over all levels for "diffusion", exact matching of slightly noisy rows for "mlp", and a closed form for
-        "gaussian" and "kernel".
+        over all levels for "diffusion", exact matching of slightly noisy rows for "mlp", a closed form for
+        "gaussian" and "kernel", and the likelihood for "mixture".
     hidden : tuple of int
         Widths of the hidden layers.
     activation : {"silu", "relu", "softplus", "tanh", "gelu"}
         "relu" follows the paper and is for "mlp" and "diffusion" only.
     noise : "auto" or float
         Standard deviation of the noise added to (standardised) rows. "auto" is a quarter of Scott's bandwidth, next to
-        nothing for "gaussian", and zero where "exact" or "sliced" is asked for by name.
+        nothing for "gaussian" and "mixture", and zero where "exact" or "sliced" is asked for by name.
     standardize : bool
         Work on z-scores whose correlations are removed, so that noise and steps respect narrow directions. The paper's
         simulations use False.
@@ -108,17 +86,17 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
     early_stopping : bool
         Keep the weights with the least held-out loss.
     anchor : {"auto", "gaussian", "counting", "langevin", "importance"}
-        How log densities get their constant. "auto" is exact for "gaussian", the probability flow for "diffusion"
-        and importance sampling for the others. The paper's are the density of a Gaussian at the mean, and the share of
-        rows ("counting") or of Langevin samples ("langevin") near the mean.
+        How log densities get their constant. "auto" is exact for "gaussian" and "mixture", the probability flow
+        for "diffusion" and importance sampling for the others. The paper's are the density of a Gaussian at the mean,
+        and the share of rows ("counting") or of Langevin samples ("langevin") near the mean.
     integrator : {"gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor"}
         Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor). "monte-carlo" draws
         nodes of its own for each row.
     smoothing : None or float
         Radius over which scores are averaged before they are integrated or sampled.
     sampler : None or sampler
-        Default sampler of :meth:`sample`: exact for "gaussian", MALA for "energy" and "kernel", reverse diffusion
-        for "diffusion", Langevin for "mlp".
+        Default sampler of :meth:`sample`: exact for "gaussian" and "mixture", MALA for "energy" and "kernel", reverse
+        diffusion for "diffusion", Langevin for "mlp".
     tails : {"auto", "gaussian"}
         Base of the model "energy". "auto" takes a Student's t where columns have heavy tails and it gives held-out rows
         a greater density than a Gaussian; far out a model is as its base.
@@ -284,67 +262,13 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         model, fits = fit_generator(key, space, rows, labels, callback=report, **generator_options(self))
         report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
         self.row_model_, self.model_name_ = model.to_plain(), "energy"
-        self.history_ = _history(fits[0])
+        self.history_ = history_of(fits[0])
         self.candidates_ = [{"model": "energy", "held_out_loss": None, "chosen": True}]
         self.path_gap_, self.anchor_seed_ = 0.0, np.asarray(jax.random.key_data(key))
         vars(self).pop("anchor_", None)
 
     def _row_model(self):
         return RowModel.from_plain(self.row_model_)
-
-    def _prepare(self, X):
-        """Standardise the rows, split them, and set up the networks of the candidates."""
-        key = key_from(self.random_state)
-        self.dtype_ = X.dtype.str
-        self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
-        if self.standardize:
-            self.mean_, self.scale_ = column_units(X)
-            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)))
-        rows = as_rows(self._standardized(X))
-        names = self._candidates(len(rows)) if self.model == "auto" else (self.model,)
-        noise = self._noise(rows)
-        kept, held = (
-            rows[index]
-            for index in split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
-        )
-        if len(kept) < 2:
-            kept = held = rows
-        tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}
-        return Prepared(key, rows, noise, kept, held, tasks)
-
-    def _finish(self, prepared, trained):
-        """Choose among the candidates, and keep what prediction and sampling need."""
-        key, rows = prepared.key, prepared.rows
-        for name, fit in trained.items():
-            report = prepared.tasks[name].options["callback"]
-            if report:
-                report.close(f"{name}: weights of step {fit.best_step}")
-        field = self._choose(prepared, trained)
-        self.model_ = to_plain(field)
-        self.noise_ = self._noise_of(field, prepared.noise)
-        if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
-            _warn_of_a_rough_field(key, field, rows)
-        order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
-        self.start_rows_ = rows[np.sort(order)]
-        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
-        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + prepared.noise**2
-        self._set_anchor(key, field, rows)
-
-    def _candidates(self, n):
-        """What "auto" tries at this number of rows, less the models that the objective or activation rules out."""
-        ruled_out = {
-            "gaussian": self.objective == "sliced",
-            "kernel": self.objective == "sliced",
-            "energy": self.activation == "relu",
-            "diffusion": self.objective in ("exact", "sliced"),
-        }
-        names = tuple(name for name in candidate_models(n) if not ruled_out[name])
-        if not names:
-            raise ValueError(
-                f"Expected a model for {n} rows with objective={self.objective!r} and activation={self.activation!r}, "
-                "got none; name one with `model`, or leave the objective to 'auto'."
-            )
-        return names
 
     def safe_step(self, wanted):
         """A Langevin step that is stable on this field: at most the data's variance along its narrowest direction."""
@@ -361,111 +285,6 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         mixed = 0.0 if self.mix_ is None else np.linalg.slogdet(self.mix_)[1]
         return mixed - np.log(self.scale_).sum()
 
-    def _noise(self, rows):
-        if self.noise != "auto":
-            return float(self.noise)
-        if self.objective in ("exact", "sliced"):
-            return 0.0
-        return default_noise(*rows.shape) * (1.0 if self.standardize else float(np.sqrt(rows.var(axis=0).mean())))
-
-    def _choose(self, prepared, trained):
-        """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
-        key, rows, noise, kept, held, tasks = prepared
-        if len(tasks) == 1:
-            (name,) = tasks
-            self.model_name_, self.history_ = name, _history(trained.get(name))
-            self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
-            return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
-        fields = {
-            name: trained[name].model if task else self._solve(key, name, kept, noise) for name, task in tasks.items()
-        }
-        loss, common = "minus log density", noise or default_noise(*rows.shape)
-        if "gaussian" in fields:  # at the noise of the others, or constant columns would be in its favour
-            fields["gaussian"] = fit_gaussian(kept, noise=common, covariance_of_rows=self._covariance(kept))
-        rng = host_rng(key, Stream.SELECTION_NOISE)
-        noisy = [table + common * rng.normal(size=table.shape) for table in (kept, held[:MAX_SELECTION_ROWS])]
-        losses = {name: _minus_log_density(key, field, *noisy) for name, field in fields.items()}
-        if None in losses.values():
-            loss = "denoising loss"
-            losses = {name: _denoising_loss(key, field, held, common) for name, field in fields.items()}
-        best = min(losses, key=losses.__getitem__)
-        self.model_name_, self.history_ = best, _history(trained.get(best))
-        self.candidates_ = [
-            {"model": name, "held_out_loss": loss, "chosen": name == best} for name, loss in losses.items()
-        ]
-        if self.verbose:
-            told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-            ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
-        return self._solve(key, best, rows, noise) if best in SOLVED else fields[best]
-
-    def _solve(self, key, name, rows, noise):
-        """A field of standardised rows in closed form."""
-        if self.objective == "sliced":
-            raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
-        if name == "kernel":
-            return fit_kernel(key, rows, noise=noise, covariance_of_rows=self._covariance(rows)).field
-        # A Gaussian needs no noise; a trace of it makes constant columns regular.
-        return fit_gaussian(rows, noise=self._gaussian_noise(noise), covariance_of_rows=self._covariance(rows))
-
-    def _covariance(self, rows):
-        """Covariance of standardised rows; None if columns are not mixed.
-
-        From two rows for each column on, the rows tell it by themselves. Fewer than one have no width in some
-        directions of the mixed coordinates, where the shrunk correlations of the columns decide; between, both do.
-        """
-        if self.mix_ is None:
-            return None
-        n, d = rows.shape
-        covariance, weight = covariance_of_columns(rows), np.clip(2 - n / d, 0, 1)
-        if weight == 0:
-            return covariance
-        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
-        return (1 - weight) * covariance + weight * shrunk
-
-    def _gaussian_noise(self, noise):
-        return TRACE if self.noise == "auto" and self.standardize else noise
-
-    def _noise_of(self, field, noise):
-        """Deviation of the noise of the rows whose field it is, in standardised units."""
-        if isinstance(field, DiffusionField):
-            return float(field.sigma_min)
-        return float(self._gaussian_noise(noise) if isinstance(field, Gaussian) else noise)
-
-    def _task(self, key, name, rows, held_out, noise):
-        """A network to be trained on standardised rows."""
-        start, objective = self._network(key, name, rows, held_out, noise)
-        report = ProgressReport(self, name, self.verbose)
-        options = {
-            "learning_rate": self.learning_rate,
-            "batch_size": self.batch_size,
-            "max_steps": AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
-            "patience": PATIENCE if self.early_stopping else None,
-            "callback": report if report.wanted else None,
-        }
-        return Task(key, start, rows, objective, held_out, options)
-
-    def _network(self, key, name, rows, held_out, noise):
-        """The untrained network and its objective."""
-        options = {"hidden": tuple(self.hidden), "activation": self.activation}
-        if name == "diffusion":
-            if self.objective not in ("auto", "denoising"):
-                raise ValueError(f"Expected objective 'auto' or 'denoising' for 'diffusion', got {self.objective!r}.")
-            sigma = noise or default_noise(*rows.shape)
-            return init_diffusion_field(key, rows, sigma_min=sigma, **options), MultilevelDenoising()
-        if name == "energy":
-            gaussian = self.tails == "gaussian"
-            known = {"noise": noise, "covariance_of_rows": self._covariance(rows)}
-            base = fit_gaussian(rows, **known) if gaussian else fit_base(rows, held_out, **known)
-            start = init_energy_field(key, base, **options)
-        else:
-            start = init_vector_field(key, rows.shape[1], **options)
-        if self.objective == "denoising" or (self.objective == "auto" and name == "energy"):
-            if not noise > 0:
-                raise ValueError("Expected noise > 0 for denoising, got 0; use objective='exact' to have none.")
-            return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
-        objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
-        return start, NoisyRows(objective, noise) if noise else objective
-
     def _set_anchor(self, key, field, rows):
         """Prepare the constant of the log density, and measure how far it depends on the path of integration."""
         for name in ("anchor_", "proposal_"):
@@ -475,8 +294,9 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         if not self._has_potential(field):
             near = rows[:: max(1, len(rows) // 64)]
             self.path_gap_ = float(path_gap(self._smoothed(field), self.origin_, near).mean())
-        if self.anchor == "auto" and self.model_name_ in ("gaussian", "diffusion") and self.smoothing is None:
-            self.anchor_ = [0.0, float(len(rows)), 0.0]  # the log density is exact
+        exact = self.model_name_ in ("gaussian", "mixture", "diffusion")
+        if exact and self.anchor == "auto" and self.smoothing is None:
+            self.anchor_ = [0.0, float(len(rows)), 0.0]
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
         rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
@@ -487,7 +307,7 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
             anchor = counting_anchor(self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples)
             self.anchor_ = [float(value) for value in anchor]
         else:
-            self.proposal_ = to_plain(importance_proposal(rows, degrees=_degrees(field)))
+            self.proposal_ = to_plain(importance_proposal(rows, degrees=base_degrees(field)))
             self.anchor_seed_ = np.asarray(jax.random.key_data(key))
 
     def _langevin_rows(self, key, field):
@@ -613,7 +433,7 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         if sampler is None:
             if n < 1:
                 raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
-            exact = field.mean + host_rng(key, Stream.EXACT_DRAWS).normal(size=(n, len(self.mean_))) @ field.color
+            exact = field.exact_rows(host_rng(key, Stream.EXACT_DRAWS), n)
             return self._in_units_of_X(Samples(np.asarray(exact, np.float32), np.full(n, -1), 0, None, None))
         starts = self.start_rows_ if X_start is None else self._standardized(X_start)
         drawn = sampler.sample(key, self._smoothed(field), n, starts)
@@ -621,10 +441,10 @@ class ScoreDensity(DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMi
         return self._in_units_of_X(drawn)
 
     def _usual_sampler(self, field):
-        """The sampler of `sample`; None where rows are drawn from a Gaussian itself."""
+        """The sampler of `sample`; None where rows are drawn from Gaussians themselves."""
         if self.sampler is not None:
             return self.sampler
-        if self.smoothing is None and isinstance(field, Gaussian):
+        if self.smoothing is None and isinstance(field, Gaussian | GaussianMixture):
             return None
         if self.smoothing is None and self.model_name_ == "diffusion":
             return ReverseDiffusion()
@@ -695,17 +515,6 @@ def fisher_divergence(density, score, X):
     return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
 
 
-def _warn_of_a_rough_field(key, field, rows):
-    """Warn where matching without noise learned single rows, which its own held-out loss need not show."""
-    found = roughness(key, field, rows)
-    if found.fooled:
-        warn_caller(
-            f"Score matching without noise learned single rows: its loss is {found.loss:.3g} at the rows and "
-            f"{found.moved:.3g} beside them (a Gaussian has {found.gaussian:.3g} and {found.gaussian_moved:.3g}). Use "
-            "objective='denoising' or noise > 0, standardize=True, fewer steps or a smaller network."
-        )
-
-
 def warn_of_low_acceptance(samples, sampler):
     """Warn where most proposals of a Metropolis-adjusted sampler were rejected."""
     if samples.acceptance is not None and samples.acceptance < LOW_ACCEPTANCE:
@@ -713,50 +522,3 @@ def warn_of_low_acceptance(samples, sampler):
             f"{type(sampler).__name__} accepted only {samples.acceptance:.1%} of its proposals, so many rows are "
             "copies of their starts; choose a smaller step_size."
         )
-
-
-def _minus_log_density(key, field, kept, held):
-    """Mean of minus the log density of held-out rows with noise; None if a few draws do not normalise it."""
-    if isinstance(field, DiffusionField):
-        return -float(map_rows(FlowLogDensity(field), held.astype(np.float32)).mean(dtype=np.float64))
-    values = map_rows(Method(field, "potential"), held.astype(np.float32))
-    offset = 0.0
-    if not field.normalized:
-        anchor = importance_constant(
-            key,
-            Method(field, "potential"),
-            importance_proposal(kept, degrees=_degrees(field)),
-            n_draws=SELECTION_POINTS,
-            anneal=False,
-        )
-        if anchor.error > SELECTION_ERROR:
-            return None
-        offset = anchor.offset
-    return -float(values.mean(dtype=np.float64)) - offset
-
-
-def _degrees(field):
-    """Degrees of freedom of the tails of a field's base; None for Gaussian ones."""
-    return getattr(getattr(field, "base", None), "degrees", None)
-
-
-def _denoising_loss(key, field, held, noise):
-    at_noise = field.at(noise) if isinstance(field, DiffusionField) else field
-    return mean_loss(key, at_noise, Denoising(noise), np.tile(held, (SELECTION_DRAWS, 1)))
-
-
-def _history(fit):
-    """Losses of a trained network; nothing for a model solved in closed form."""
-    if fit is None:
-        return {}
-    return {"loss": fit.loss, "held_out_loss": fit.held_out_loss, "steps": fit.steps, "best_step": fit.best_step}
-
-
-def candidate_models(n):
-    """What "auto" tries: a shrunk Gaussian for a handful of rows, a kernel too for tens, networks above.
-
-    The kernel model is left out from a hundred rows on: it can match scores as well as an energy and yet misplace the
-    masses of modes that lie apart, which the loss that decides cannot see.
-    """
-    networks = ("energy",) if n < 1000 else ("energy", "diffusion")
-    return ("gaussian",) if n < 10 else ("gaussian", "kernel") if n < 100 else ("gaussian", *networks)

@@ -152,7 +152,7 @@ class DiagnosedDensity:
         field = from_plain(self.model_)
         sampler = sampler or self._usual_sampler(field)
         if sampler is None:
-            return "rows are drawn from the Gaussian itself"
+            return "rows are drawn from the model itself"
         n = N_CHAINS
         if isinstance(sampler, Langevin):
             longer = {**sampler.get_params(), "chain_length": CHAIN_STEPS, "discard": DISCARD}

@@ -20,7 +20,8 @@ def export_onnx(model, path, *, replace=True):
     Parameters
     ----------
     model : ScoreClassifier or ScoreDensity
-        A fitted classifier with ``density="joint"``, or a density whose model is "energy" or "gaussian".
+        A fitted classifier with ``density="joint"``, or a density whose model is "energy", "gaussian" or
+        "mixture".
     path : str or path
         File to write, which ends in ``.onnx``. It is written whole or not at all.
     replace : bool
@@ -55,7 +56,8 @@ def export_json(model, path, *, replace=True):
     Parameters
     ----------
     model : ScoreClassifier or ScoreDensity
-        A fitted classifier with ``density="joint"``, or a density whose model is "energy" or "gaussian".
+        A fitted classifier with ``density="joint"``, or a density whose model is "energy", "gaussian" or
+        "mixture".
     path : str or path
         File to write, which ends in ``.json``. It is written whole or not at all.
     replace : bool

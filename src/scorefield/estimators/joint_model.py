@@ -1,7 +1,8 @@
 """The joint model of a classifier: noise shaped by the classes, members with two views of the columns, their logits.
 
 Half of the members see the columns alone; the others see them whitened too, which shows differences of correlated
-columns at their own scale.
+columns at their own scale. Every second member of each half sees a column by what it tells of the label alone: among
+many columns the few that matter stand out, as they do for trees.
 """
 
 import functools
@@ -12,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import map_rows
+from scorefield._jax.pytrees import Method
+from scorefield.data.association import column_gains
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
@@ -110,10 +113,18 @@ def train_joint(
     share = DENOISED_SHARE if label_weight else 1.0
     objective = JointLoss(frame.color, float(label_weight), weights, share)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
+    taught = label_weight > 0 and n_classes > 1
+    indicators = np.zeros((len(rows), 0)) if layout is None else map_rows(Method(layout, "indicators"), rows)
     fits = {}
     for number, view in enumerate(views):  # members of one view have one shape
         own = range(number, len(splits), len(views))
-        starts = [init_joint(keys[m], base, view, n_classes, hidden=hidden) for m in own]
+        starts = [
+            init_joint(
+                keys[m], base, view, n_classes, hidden=hidden,
+                gains=_gains(view, indicators, table, splits[m], place % 2 == 0) if taught else None,
+            )
+            for place, m in enumerate(own)
+        ]  # fmt: skip
         if not starts:
             continue
         trained = train_many(
@@ -124,7 +135,16 @@ def train_joint(
         )  # fmt: skip
         fits.update(zip(own, trained, strict=True))
     ordered = [fits[m] for m in range(len(splits))]
-    return JointEnergies(tuple(fit.model.members[0] for fit in ordered), base), ordered
+    return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
+
+
+def _gains(view, indicators, table, split, weighed):
+    """Gains of a member's columns and indicators from the rows that it trains on; ones if they are not weighed."""
+    seen = np.hstack([view.values[split.kept], indicators[split.kept]])
+    if not weighed:
+        return np.ones(seen.shape[1])
+    weights = None if table.weight is None else table.weight[split.kept]
+    return column_gains(seen, table.label[split.kept], weights)
 
 
 def _refill_own(refill, own):

@@ -3,6 +3,7 @@
 `docs/guide/shipping.rst` explains the parts, and a test evaluates them in a few lines of numpy.
 """
 
+import jax
 import numpy as np
 from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
@@ -16,12 +17,13 @@ from scorefield.estimators.density import ScoreDensity
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.joint import REACH
+from scorefield.fields.mixtures import GaussianMixture
 from scorefield.fields.neural import BOUND
 from scorefield.fields.student import StudentT
 from scorefield.inference.decisions import check_costs
 
 FORMAT = 1  # raised when a reader of the earlier one would be wrong
-EXPORTED_DENSITIES = ("energy", "gaussian")
+EXPORTED_DENSITIES = ("energy", "gaussian", "mixture")
 
 
 def describe_network(model):
@@ -48,8 +50,8 @@ def check_exportable(model):
         )
     if isinstance(model, ScoreDensity) and model.model_name_ not in EXPORTED_DENSITIES:
         raise ValueError(
-            f"Expected a ScoreDensity whose model is 'energy' or 'gaussian' to export, got {model.model_name_!r}; fit "
-            "ScoreDensity(model='energy')."
+            f"Expected a ScoreDensity whose model is 'energy', 'gaussian' or 'mixture' to export, got "
+            f"{model.model_name_!r}; fit ScoreDensity(model='energy')."
         )
     if isinstance(model, ScoreDensity) and model.smoothing is not None:
         raise ValueError(f"Expected smoothing=None to export a density, got {model.smoothing}; fit it without.")
@@ -112,7 +114,7 @@ def _density_parts(model):
         return {"members": _column_networks(row_model.joint), "base": _base(row_model.joint.base), "output": output}
     field = from_plain(model.model_)
     output["constant"] = float(model.log_constant_ + model._log_volume())
-    if isinstance(field, Gaussian):
+    if isinstance(field, Gaussian | GaussianMixture):
         return {"members": [], "base": _base(field), "output": output}
     reach = BOUND if isinstance(field.base, StudentT) else None
     member = _member(field.network, field.base.mean, field.base.scale, reach)
@@ -161,6 +163,9 @@ def _member(network, shift, scale, reach, *, rotation=None, columns=(), threshol
 
 def _base(base):
     """The log density that the members' energies are added to, as a function of x."""
+    if isinstance(base, GaussianMixture):
+        parts = [jax.tree.map(lambda leaf, k=k: leaf[k], base.parts) for k in range(len(base.weights))]
+        return {"kind": "mixture", "log_weights": np.log(base.weights), "parts": [_base(part) for part in parts]}
     if isinstance(base, Gaussian | StudentT):
         whiten, d = np.asarray(base.whiten), len(base.mean)
         parts = {"mean": np.asarray(base.mean), "whiten": whiten}

@@ -231,6 +231,18 @@ def _gaussian(graph, parts, base):
     return [graph("Add", graph("Mul", squares, np.array(-0.5)), np.array(base["constant"]))]
 
 
+def _mixture(graph, parts, base):
+    """Log of the sum of the parts, with the largest taken out."""
+    columns = []
+    for weight, part in zip(base["log_weights"], base["parts"], strict=True):
+        (log,) = _gaussian(graph, parts, part)
+        columns.append(graph("Unsqueeze", graph("Add", log, np.array(float(weight))), np.array([1])))
+    logs = graph("Concat", *columns, axis=1)
+    largest = graph("ReduceMax", logs, axes=[1], keepdims=1)
+    total = graph("Log", graph.row_sums(graph("Exp", graph("Sub", logs, largest))))
+    return [graph("Add", total, graph("Squeeze", largest, np.array([1])))]
+
+
 def _student(graph, parts, base):
     squares, nu = _whitened_squares(graph, parts["x"], base), float(base["degrees"])
     squares = squares if base["per_column"] else graph("ReduceSum", squares, np.array([1]), keepdims=1)
@@ -251,7 +263,7 @@ def _independent_columns(graph, parts, base):
     return terms
 
 
-BASES = {"gaussian": _gaussian, "student": _student, "columns": _independent_columns}
+BASES = {"gaussian": _gaussian, "mixture": _mixture, "student": _student, "columns": _independent_columns}
 
 
 def _log_slopes(graph, parts, slopes):

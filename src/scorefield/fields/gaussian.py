@@ -56,6 +56,10 @@ class Gaussian(Field):
         """`n` independent rows (n, d)."""
         return self.mean + jax.random.normal(key, (n, self.mean.shape[0])) @ self.color
 
+    def exact_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """`sample` without a compilation."""
+        return np.asarray(self.mean) + rng.normal(size=(n, len(self.mean))) @ np.asarray(self.color)
+
 
 def gaussian_from_covariance(mean: Any, covariance: Any) -> Gaussian:
     """A `Gaussian` with the given moments, whose correlations are decomposed in double precision."""

@@ -4,6 +4,7 @@ The generative classifier of Eq:generative_classification_1, with p(x, y=k) prop
 Class constants are learned from the labels, so that classes need no anchors of their own.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ class ColumnNetwork:
 
     Trees work well on tables because of sharp steps in single columns, which networks learn slowly. Smooth steps at the
     quantiles of columns provide them and keep the network differentiable for score matching. Rotated columns do the
-    same for differences of correlated columns.
+    same for differences of correlated columns. The gain of an input says how much of it the network sees in training.
     """
 
     thresholds: jax.Array  # (len(columns), THRESHOLDS)
@@ -38,6 +39,7 @@ class ColumnNetwork:
     network: Network
     columns: tuple[int, ...] = static()  # those with more than two values; thresholds add nothing to others
     layout: RowLayout | None = None  # of rows with categories or gaps; None for rows of numbers
+    gains: jax.Array | None = None  # factors on all inputs of the network, not trained; None for 1
 
     def __call__(self, row: jax.Array) -> jax.Array:
         return self.at_inputs(row if self.layout is None else self.layout.inputs(row))
@@ -47,7 +49,16 @@ class ColumnNetwork:
         d = len(self.rotation)
         x = view(inputs[:d], jax.lax.stop_gradient(self.rotation))
         steps = jnp.tanh(self.slopes * (x[jnp.asarray(self.columns, int)][:, None] - self.thresholds))
-        return self.network(jnp.concatenate([x, steps.ravel(), inputs[d:]]))
+        seen = jnp.concatenate([x, steps.ravel(), inputs[d:]])
+        return self.network(seen if self.gains is None else jax.lax.stop_gradient(self.gains) * seen)
+
+    def without_gains(self) -> "ColumnNetwork":
+        """The same function with the gains within the weights of the first layer."""
+        if self.gains is None:
+            return self
+        first, *others = self.network.weights
+        network = dataclasses.replace(self.network, weights=(self.gains[:, None] * first, *others))
+        return dataclasses.replace(self, network=network, gains=None)
 
 
 def draw_in(x: Any) -> Any:
@@ -123,12 +134,15 @@ class AnyClass:
 
 
 class Columns(NamedTuple):
-    """Columns that members see, those of them with thresholds, and the values whose quantiles are the thresholds."""
+    """Columns that members see, those of them with thresholds at their quantiles, and their values."""
 
     rotation: np.ndarray  # (d, k)
     many_valued: tuple[int, ...]
-    n_inputs: int
-    values: np.ndarray
+    values: np.ndarray  # (n, d + k)
+
+    @property
+    def n_inputs(self) -> int:
+        return self.values.shape[1]
 
 
 def columns_of(rows: np.ndarray, rotation: np.ndarray | None = None) -> Columns:
@@ -137,23 +151,31 @@ def columns_of(rows: np.ndarray, rotation: np.ndarray | None = None) -> Columns:
     rotation = leaf(np.zeros((d, 0)) if rotation is None else rotation)
     values = draw_in(np.hstack([rows, rows @ rotation]))
     many = tuple(j for j in range(values.shape[1]) if j >= d or len(np.unique(rows[:, j])) > 2)
-    return Columns(rotation, many, values.shape[1], values[:, list(many)])
+    return Columns(rotation, many, values)
 
 
 def init_joint(
     key: jax.Array, base: Gaussian | ColumnMargins, table: Columns, n_classes: int, *, hidden: Sequence[int],
-    activation: str = "silu",
+    activation: str = "silu", gains: np.ndarray | None = None,
 ) -> JointEnergies:  # fmt: skip
-    """One member with thresholds at random quantiles and a last layer of zeros: all classes start at the base."""
+    """One member with thresholds at random quantiles and a last layer of zeros: all classes start at the base.
+
+    `gains` are those of the columns of the table and of the indicators of its layout.
+    """
     check_activation(activation, smooth=True)
     rng = host_rng(key, Stream.THRESHOLDS)
     shape = (len(table.many_valued), THRESHOLDS)
     levels = (np.arange(THRESHOLDS) + rng.uniform(size=shape)) / THRESHOLDS
-    places = [np.quantile(values, level) for values, level in zip(table.values.T, levels, strict=True)]
+    many_valued = table.values.T[list(table.many_valued)]
+    places = [np.quantile(values, level) for values, level in zip(many_valued, levels, strict=True)]
     thresholds = leaf(np.reshape(places, shape))
     slopes = leaf(np.exp(0.5 * rng.normal(size=shape)) / WIDTH)  # of varied sharpness
     layout = base.layout if isinstance(base, ColumnMargins) else None
     n_inputs = table.n_inputs + levels.size + (layout.n_indicators if layout else 0)
     network = last_layer_zero(init_network(key, (n_inputs, *hidden, n_classes), activation=activation))
-    member = ColumnNetwork(thresholds, slopes, leaf(table.rotation), network, table.many_valued, layout)
+    every = None
+    if gains is not None:
+        x, indicators = gains[: table.n_inputs], gains[table.n_inputs :]
+        every = leaf(np.concatenate([x, np.repeat(x[list(table.many_valued)], THRESHOLDS), indicators]))
+    member = ColumnNetwork(thresholds, slopes, leaf(table.rotation), network, table.many_valued, layout, every)
     return JointEnergies((member,), base)

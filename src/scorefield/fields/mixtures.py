@@ -1,46 +1,53 @@
-"""Gaussian mixtures with exact log density, score and samples, for tests and simulations."""
+"""Gaussian mixtures with exact log density, score and samples: truths of simulations, and models of few rows."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.pytrees import pytree
-from scorefield.fields.base import LOG_2PI, Field
+from scorefield._jax.pytrees import leaf, pytree
+from scorefield.fields.base import Field
+from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance
 
 
 @pytree
 class GaussianMixture(Field):
-    """sum_k weights_k N(means_k, covariances_k), with weights (k,), means (k, d), covariances (k, d, d)."""
+    """sum_k weights_k N(means_k, covariances_k), with the parts as one `Gaussian` whose arrays have a first axis k."""
 
     weights: jax.Array
-    means: jax.Array
-    covariances: jax.Array
+    parts: Gaussian
     conservative = True
     normalized = True
 
-    def _log_components(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        factors = jnp.linalg.cholesky(self.covariances)
-        solve = jax.vmap(lambda factor, b: jax.scipy.linalg.cho_solve((factor, True), b))
-        scores = solve(factors, self.means - x)
-        log_dets = 2 * jnp.sum(jnp.log(jnp.diagonal(factors, axis1=1, axis2=2)), axis=1)
-        quadratic = jnp.sum((self.means - x) * scores, axis=1)
-        logs = jnp.log(self.weights) - 0.5 * (quadratic + log_dets + x.shape[-1] * LOG_2PI)
-        return logs, scores
+    @property
+    def means(self) -> jax.Array:
+        return self.parts.mean
+
+    @property
+    def covariances(self) -> jax.Array:
+        return jnp.einsum("kij,kil->kjl", self.parts.color, self.parts.color)
+
+    def _log_parts(self, x: jax.Array) -> jax.Array:
+        return jnp.log(self.weights) + jax.vmap(lambda part: part.potential(x))(self.parts)
 
     def potential(self, x: jax.Array) -> jax.Array:
-        return jax.scipy.special.logsumexp(self._log_components(x)[0])
+        return jax.scipy.special.logsumexp(self._log_parts(x))
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        logs, scores = self._log_components(x)
-        return jax.nn.softmax(logs) @ scores
+        return jax.nn.softmax(self._log_parts(x)) @ jax.vmap(lambda part: part(x))(self.parts)
 
     def sample(self, key: jax.Array, n: int) -> jax.Array:
         """`n` independent rows (n, d)."""
-        key_component, key_noise = jax.random.split(key)
-        component = jax.random.choice(key_component, len(self.weights), (n,), p=self.weights)
+        key_part, key_noise = jax.random.split(key)
+        part = jax.random.choice(key_part, len(self.weights), (n,), p=self.weights)
         noise = jax.random.normal(key_noise, (n, self.means.shape[1]))
-        factors = jnp.linalg.cholesky(self.covariances)
-        return self.means[component] + jnp.einsum("nij,nj->ni", factors[component], noise)
+        return self.means[part] + jnp.einsum("nj,nji->ni", noise, jnp.asarray(self.parts.color)[part])
+
+    def exact_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """`sample` without a compilation."""
+        weights = np.asarray(self.weights, float)
+        part = rng.choice(len(weights), n, p=weights / weights.sum())
+        noise = rng.normal(size=(n, self.means.shape[1]))
+        return np.asarray(self.means)[part] + np.einsum("nj,nji->ni", noise, np.asarray(self.parts.color)[part])
 
     def moments(self) -> tuple[jax.Array, jax.Array]:
         """Exact mean (d,) and covariance (d, d)."""
@@ -57,7 +64,8 @@ def mixture(weights: object, means: object, covariances: object) -> GaussianMixt
             "Expected positive weights (k,), means (k, d) and covariances (k, d, d), "
             f"got shapes {w.shape}, {m.shape}, {c.shape}."
         )
-    return GaussianMixture(jnp.asarray(w / w.sum()), jnp.asarray(m), jnp.asarray(c))
+    parts = [gaussian_from_covariance(mean, covariance) for mean, covariance in zip(m, c, strict=True)]
+    return GaussianMixture(leaf(w / w.sum()), jax.tree.map(lambda *leaves: np.stack(leaves), *parts))
 
 
 def random_mixture(key: jax.Array, d: int, n_components: int = 3) -> GaussianMixture:

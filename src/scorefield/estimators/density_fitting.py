@@ -1,0 +1,290 @@
+"""How `ScoreDensity` fits a table of numbers: the candidates, how each is solved or trained, the choice among them."""
+
+import numpy as np
+
+from scorefield._jax.batching import as_rows, map_rows, standardized
+from scorefield._jax.errors import warn_caller
+from scorefield._jax.pytrees import Method
+from scorefield._jax.random import Stream, host_rng, key_from
+from scorefield._jax.storage import to_plain
+from scorefield.data.scaling import column_units, covariance_of_columns, decorrelation
+from scorefield.data.splits import same_rows, split_distinct, stratified_folds
+from scorefield.estimators.fitting import Prepared
+from scorefield.estimators.mixture_fitting import fit_mixture, most_parts
+from scorefield.estimators.progress import ProgressReport
+from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
+from scorefield.fields.flow import FlowLogDensity
+from scorefield.fields.gaussian import Gaussian, fit_gaussian
+from scorefield.fields.mixtures import GaussianMixture
+from scorefield.fields.neural import init_energy_field, init_vector_field
+from scorefield.fields.random_features import fit_kernel
+from scorefield.fields.student import fit_base
+from scorefield.inference.anchors import importance_constant, importance_proposal
+from scorefield.training.losses import (
+    ContrastiveDenoising,
+    Denoising,
+    Exact,
+    MultilevelDenoising,
+    NoisyRows,
+    Sliced,
+    default_noise,
+    mean_loss,
+)
+from scorefield.training.roughness import roughness
+from scorefield.training.together import Task
+
+SOLVED = ("gaussian", "mixture", "kernel")  # without training of a network
+AUTO_STEPS = {"energy": 3000, "mlp": 3000, "diffusion": 5000}
+MAX_START_ROWS = 1024  # rows kept as starting points of chains
+PATIENCE = 6  # chunks of 100 steps without a better held-out loss
+TRACE = 1e-3  # noise that leaves a density as it is
+SELECTION_FOLDS = 5  # for models that are solved; a network is compared on the rows that it was stopped by
+MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
+SELECTION_POINTS, SELECTION_ERROR = 4096, 0.05  # draws for the normaliser of a candidate, and most nats it may be off
+SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decides
+MAX_MIXED_COLUMNS = 32  # of a mixture among the candidates: EM takes seconds beyond
+
+
+class FitsField:
+    """Mixin of `ScoreDensity`: its fit of a numeric table."""
+
+    def _prepare(self, X):
+        """Standardise the rows, split them, and set up the networks of the candidates."""
+        key = key_from(self.random_state)
+        self.dtype_ = X.dtype.str
+        self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
+        if self.standardize:
+            self.mean_, self.scale_ = column_units(X)
+            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)))
+        rows = as_rows(self._standardized(X))
+        names = self._candidates(*rows.shape) if self.model == "auto" else (self.model,)
+        noise = self._noise(rows)
+        kept, held = (
+            rows[index]
+            for index in split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
+        )
+        if len(kept) < 2:
+            kept = held = rows
+        tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}
+        return Prepared(key, rows, noise, kept, held, tasks)
+
+    def _finish(self, prepared, trained):
+        """Choose among the candidates, and keep what prediction and sampling need."""
+        key, rows = prepared.key, prepared.rows
+        for name, fit in trained.items():
+            report = prepared.tasks[name].options["callback"]
+            if report:
+                report.close(f"{name}: weights of step {fit.best_step}")
+        field = self._choose(prepared, trained)
+        self.model_ = to_plain(field)
+        self.noise_ = self._noise_of(field, prepared.noise)
+        if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
+            _warn_of_a_rough_field(key, field, rows)
+        order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
+        self.start_rows_ = rows[np.sort(order)]
+        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
+        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + prepared.noise**2
+        self._set_anchor(key, field, rows)
+
+    def _candidates(self, n, d):
+        """What "auto" tries at this number of rows, less the models that the objective or activation rules out."""
+        ruled_out = {
+            "gaussian": self.objective == "sliced",
+            "mixture": self.objective != "auto",
+            "kernel": self.objective == "sliced",
+            "energy": self.activation == "relu",
+            "diffusion": self.objective in ("exact", "sliced"),
+        }
+        names = tuple(name for name in candidate_models(n, d) if not ruled_out[name])
+        if not names:
+            raise ValueError(
+                f"Expected a model for {n} rows with objective={self.objective!r} and activation={self.activation!r}, "
+                "got none; name one with `model`, or leave the objective to 'auto'."
+            )
+        return names
+
+    def _noise(self, rows):
+        if self.noise != "auto":
+            return float(self.noise)
+        if self.objective in ("exact", "sliced"):
+            return 0.0
+        return default_noise(*rows.shape) * (1.0 if self.standardize else float(np.sqrt(rows.var(axis=0).mean())))
+
+    def _choose(self, prepared, trained):
+        """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
+        key, rows, noise, kept, held, tasks = prepared
+        if len(tasks) == 1:
+            (name,) = tasks
+            self.model_name_, self.history_ = name, history_of(trained.get(name))
+            self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
+            return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
+        common = noise or default_noise(*rows.shape)
+        splits = [(kept, held)]
+        if not trained and (groups := same_rows(rows)).max() + 1 >= SELECTION_FOLDS:
+            # Few rows, and nothing to train: all of them may judge.
+            folds = stratified_folds(np.zeros(len(rows)), groups, SELECTION_FOLDS, seed=0)
+            splits = [(rows[inner], rows[outer]) for inner, outer in folds]
+        # All at one noise: less of it would be in favour of a model where columns are constant.
+        fields = [
+            {name: trained[name].model if task else self._solve_noisy(key, name, inner, common)
+             for name, task in tasks.items()}
+            for inner, _ in splits
+        ]  # fmt: skip
+        rng = host_rng(key, Stream.SELECTION_NOISE)
+        noisy = [[table + common * rng.normal(size=table.shape) for table in (inner, outer[:MAX_SELECTION_ROWS])]
+                 for inner, outer in splits]  # fmt: skip
+        loss, losses = "minus log density", _mean_losses(fields, noisy, lambda *own: _minus_log_density(key, *own))
+        if None in losses.values():
+            loss = "denoising loss"
+            losses = _mean_losses(fields, splits, lambda field, _, held: _denoising_loss(key, field, held, common))
+        best = min(losses, key=losses.__getitem__)
+        self.model_name_, self.history_ = best, history_of(trained.get(best))
+        self.candidates_ = [
+            {"model": name, "held_out_loss": loss, "chosen": name == best} for name, loss in losses.items()
+        ]
+        if self.verbose:
+            told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+            ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
+        return self._solve(key, best, rows, noise) if best in SOLVED else trained[best].model
+
+    def _solve(self, key, name, rows, noise):
+        """A field of standardised rows in closed form."""
+        if self.objective == "sliced":
+            raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
+        if name == "mixture" and self.objective != "auto":
+            raise ValueError(f"Expected objective 'auto' for model 'mixture', got {self.objective!r}.")
+        # A Gaussian needs no noise; a trace of it makes constant columns regular.
+        return self._solve_noisy(key, name, rows, noise if name == "kernel" else self._gaussian_noise(noise))
+
+    def _solve_noisy(self, key, name, rows, noise):
+        if name == "mixture":
+            return fit_mixture(host_rng(key, Stream.MIXTURE), rows, noise=noise)
+        if name == "kernel":
+            return fit_kernel(key, rows, noise=noise, covariance_of_rows=self._covariance(rows)).field
+        return fit_gaussian(rows, noise=noise, covariance_of_rows=self._covariance(rows))
+
+    def _covariance(self, rows):
+        """Covariance of standardised rows; None if columns are not mixed.
+
+        From two rows for each column on, the rows tell it by themselves. Fewer than one have no width in some
+        directions of the mixed coordinates, where the shrunk correlations of the columns decide; between, both do.
+        """
+        if self.mix_ is None:
+            return None
+        n, d = rows.shape
+        covariance, weight = covariance_of_columns(rows), np.clip(2 - n / d, 0, 1)
+        if weight == 0:
+            return covariance
+        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
+        return (1 - weight) * covariance + weight * shrunk
+
+    def _gaussian_noise(self, noise):
+        return TRACE if self.noise == "auto" and self.standardize else noise
+
+    def _noise_of(self, field, noise):
+        """Deviation of the noise of the rows whose field it is, in standardised units."""
+        if isinstance(field, DiffusionField):
+            return float(field.sigma_min)
+        return float(self._gaussian_noise(noise) if isinstance(field, Gaussian | GaussianMixture) else noise)
+
+    def _task(self, key, name, rows, held_out, noise):
+        """A network to be trained on standardised rows."""
+        start, objective = self._network(key, name, rows, held_out, noise)
+        report = ProgressReport(self, name, self.verbose)
+        options = {
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "max_steps": AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
+            "patience": PATIENCE if self.early_stopping else None,
+            "callback": report if report.wanted else None,
+        }
+        return Task(key, start, rows, objective, held_out, options)
+
+    def _network(self, key, name, rows, held_out, noise):
+        """The untrained network and its objective."""
+        options = {"hidden": tuple(self.hidden), "activation": self.activation}
+        if name == "diffusion":
+            if self.objective not in ("auto", "denoising"):
+                raise ValueError(f"Expected objective 'auto' or 'denoising' for 'diffusion', got {self.objective!r}.")
+            sigma = noise or default_noise(*rows.shape)
+            return init_diffusion_field(key, rows, sigma_min=sigma, **options), MultilevelDenoising()
+        if name == "energy":
+            gaussian = self.tails == "gaussian"
+            known = {"noise": noise, "covariance_of_rows": self._covariance(rows)}
+            base = fit_gaussian(rows, **known) if gaussian else fit_base(rows, held_out, **known)
+            start = init_energy_field(key, base, **options)
+        else:
+            start = init_vector_field(key, rows.shape[1], **options)
+        if self.objective == "denoising" or (self.objective == "auto" and name == "energy"):
+            if not noise > 0:
+                raise ValueError("Expected noise > 0 for denoising, got 0; use objective='exact' to have none.")
+            return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
+        objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
+        return start, NoisyRows(objective, noise) if noise else objective
+
+
+def _warn_of_a_rough_field(key, field, rows):
+    """Warn where matching without noise learned single rows, which its own held-out loss need not show."""
+    found = roughness(key, field, rows)
+    if found.fooled:
+        warn_caller(
+            f"Score matching without noise learned single rows: its loss is {found.loss:.3g} at the rows and "
+            f"{found.moved:.3g} beside them (a Gaussian has {found.gaussian:.3g} and {found.gaussian_moved:.3g}). Use "
+            "objective='denoising' or noise > 0, standardize=True, fewer steps or a smaller network."
+        )
+
+
+def _mean_losses(fields, splits, loss):
+    """The mean loss of each model over splits of the rows; None if it is unknown on one of them."""
+    values = {name: [loss(own[name], *split) for own, split in zip(fields, splits, strict=True)] for name in fields[0]}
+    return {name: None if None in own else float(np.mean(own)) for name, own in values.items()}
+
+
+def _minus_log_density(key, field, kept, held):
+    """Mean of minus the log density of held-out rows with noise; None if a few draws do not normalise it."""
+    if isinstance(field, DiffusionField):
+        return -float(map_rows(FlowLogDensity(field), held.astype(np.float32)).mean(dtype=np.float64))
+    values = map_rows(Method(field, "potential"), held.astype(np.float32))
+    offset = 0.0
+    if not field.normalized:
+        anchor = importance_constant(
+            key,
+            Method(field, "potential"),
+            importance_proposal(kept, degrees=base_degrees(field)),
+            n_draws=SELECTION_POINTS,
+            anneal=False,
+        )
+        if anchor.error > SELECTION_ERROR:
+            return None
+        offset = anchor.offset
+    return -float(values.mean(dtype=np.float64)) - offset
+
+
+def base_degrees(field):
+    """Degrees of freedom of the tails of a field's base; None for Gaussian ones."""
+    return getattr(getattr(field, "base", None), "degrees", None)
+
+
+def _denoising_loss(key, field, held, noise):
+    at_noise = field.at(noise) if isinstance(field, DiffusionField) else field
+    return mean_loss(key, at_noise, Denoising(noise), np.tile(held, (SELECTION_DRAWS, 1)))
+
+
+def history_of(fit):
+    """Losses of a trained network; nothing for a model solved in closed form."""
+    if fit is None:
+        return {}
+    return {"loss": fit.loss, "held_out_loss": fit.held_out_loss, "steps": fit.steps, "best_step": fit.best_step}
+
+
+def candidate_models(n, d):
+    """What "auto" tries: a shrunk Gaussian for a handful of rows, mixtures and a kernel too for tens, networks above.
+
+    The kernel model is left out from a hundred rows on: it can match scores as well as an energy and yet misplace the
+    masses of modes that lie apart, which the loss that decides cannot see.
+    """
+    if n < 10:
+        return ("gaussian",)
+    mixture = ("mixture",) if d <= MAX_MIXED_COLUMNS and most_parts(n, d) > 1 else ()
+    others = ("kernel",) if n < 100 else ("energy",) if n < 1000 else ("energy", "diffusion")
+    return ("gaussian", *mixture, *others)
