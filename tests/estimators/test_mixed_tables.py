@@ -81,7 +81,7 @@ def test_the_over_sampler_keeps_original_cells_and_makes_possible_rows():
     pd.testing.assert_frame_equal(more.iloc[: len(frame)], frame)
     assert len(set(np.unique(y_more, return_counts=True)[1])) == 1
     new, own = more[sampler.is_synthetic_], frame[label == y_more[-1]]
-    possible(new, own)
+    possible(new, frame)
     assert abs((new["gain"] == 0).mean() - (own["gain"] == 0).mean()) < 0.15
     assert abs(new["gain"].isna().mean() - own["gain"].isna().mean()) < 0.1
     again = clone(sampler).fit_resample(frame, label)[0]

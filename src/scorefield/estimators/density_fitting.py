@@ -82,8 +82,7 @@ class FitsField:
             _warn_of_a_rough_field(key, field, rows)
         order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(order)]
-        covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
-        self.least_variance_ = float(np.linalg.eigvalsh(covariance)[0].clip(0)) + prepared.noise**2
+        self.least_variance_ = _least_variance(field, rows) + self.noise_**2
         self._set_anchor(key, field, rows)
 
     def _candidates(self, n, d):
@@ -221,6 +220,14 @@ class FitsField:
             return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
         objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
         return start, NoisyRows(objective, noise) if noise else objective
+
+
+def _least_variance(field, rows):
+    """Variance along the narrowest direction of the rows, or of a part of a mixture."""
+    if isinstance(field, GaussianMixture):
+        return float(np.linalg.eigvalsh(np.asarray(field.covariances, np.float64)).min())
+    covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
+    return float(np.linalg.eigvalsh(covariance)[0].clip(0))
 
 
 def _warn_of_a_rough_field(key, field, rows):

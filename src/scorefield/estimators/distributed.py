@@ -125,12 +125,18 @@ def _generate_numbers(sampler, frame, target, features, y):
     def spread():
         return frame[list(features.columns)].astype(np.float64).std(ddof=0).compute().to_numpy()
 
+    def ranges():
+        import dask
+
+        numbers = frame[list(features.columns)].astype(np.float64)
+        return tuple(limit.to_numpy() for limit in dask.compute(numbers.min(), numbers.max()))
+
     def rivals(label, rng):
         others = frame[frame[target] != label][list(features.columns)]
         others = others.replace([np.inf, -np.inf], np.nan).dropna()
         return np.asarray(_rows_at(others, lambda n: rival_places(rng, n)), dtype=np.float64)
 
-    X, y = sampler._fit_resample(features, y, spread=spread, rivals=rivals)
+    X, y = sampler._fit_resample(features, y, spread=spread, ranges=ranges, rivals=rivals)
     return X[sampler.is_synthetic_], y[sampler.is_synthetic_]
 
 

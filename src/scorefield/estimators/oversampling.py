@@ -100,7 +100,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     bounds : None, "observed" or pair of arrays
-        Limits of the numeric columns for generated rows: those seen in the class, given ones (low, high), or none.
+        Limits of the numeric columns for generated rows: those of the whole table, given ones (low, high), or none.
         Rows beyond a limit are reflected at it, so that they do not pile up there.
 
     Attributes
@@ -280,15 +280,13 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         chain = self._mixed_chain(options.get("noise") or NOISE)
         where, draws = rule_and_draws(self.where, self.selectivity)
         keep = self._keeper_of_mixed(where, model, lambda made: space.table(made, X), (X, labels, learned))
-        drawn, parents = [], []
+        drawn, parents, limits = [], [], self._mixed_limits(space, rows)
         for k, label in enumerate(classes):
             if label not in wanted:
                 continue
             own, n = np.flatnonzero(codes == k), wanted[label]
-            few = len(own) < FEW_ROWS
-            if few:
+            if len(own) < FEW_ROWS:
                 warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
-            limits = self._mixed_limits(space, rows if few else rows[own])
             for start in range(0, n, BATCH_ROWS):
                 size = min(BATCH_ROWS, n - start)
                 many = round(draws * size)
@@ -356,16 +354,19 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
         )
 
-    def _fit_resample(self, X, y, spread=None, rivals=None):
+    def _fit_resample(self, X, y, spread=None, ranges=None, rivals=None):
         """Append the rows that ``sampling_strategy_`` asks for.
 
-        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns, and
-        ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of the other classes, as `rival_places` has them.
+        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns,
+        ``ranges()`` their least and greatest values, and ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of
+        the other classes, as `rival_places` has them.
         """
         numbers = np.asarray(X, dtype=np.float64)
         dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
         integers = np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes])
         limits = self._limits(numbers.shape[1])
+        if limits is None and self.bounds is not None:
+            limits = ranges() if ranges else (numbers.min(axis=0), numbers.max(axis=0))
         seed = seed_from(self.random_state) % (1 << 31)
         wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
         rngs = {label: class_rng(seed, position) for label, (position, _) in wanted.items()}
@@ -377,7 +378,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             draw = self._drawer(label, numbers, own, rng, spread)
             keep = self._keeper(label, numbers, y, np.random.default_rng([seed, position, 1]), rivals)
             drawn, chain_parents = self._select(draw, n_new, keep)
-            drawn = self._rounded_and_bounded(drawn, numbers[own], integers, limits)
+            drawn = self._rounded_and_bounded(drawn, integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
             labels.append(np.full(n_new, label, dtype=y.dtype))
@@ -493,7 +494,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
         return dict(zip(varying, fitted, strict=True))
 
     def _limits(self, d):
-        """Given bounds as two arrays (d,), or None for no bounds and for bounds that each class has of its own."""
+        """Given bounds as two arrays (d,), or None for no bounds and for those of the table."""
         if self.bounds is None or isinstance(self.bounds, str):
             return None
         if len(self.bounds) != 2:
@@ -508,10 +509,8 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             raise ValueError("Expected bounds with low <= high and no NaN, got others in some column.")
         return low, high
 
-    def _rounded_and_bounded(self, drawn, rows, integers, limits):
+    def _rounded_and_bounded(self, drawn, integers, limits):
         """Reflect rows at the bounds, and round integer columns."""
-        if limits is None and self.bounds is not None and len(varying_columns(rows)):  # else there is no range
-            limits = rows.min(axis=0), rows.max(axis=0)
         if limits is not None:
             # An integer stands for the values that are rounded to it, so the outermost ones reach half a unit further.
             low = np.where(integers, np.ceil(limits[0]) - JUST_BELOW_HALF, limits[0])

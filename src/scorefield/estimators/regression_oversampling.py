@@ -58,8 +58,8 @@ def box_plot_relevance(y):
 class _TargetOverSampler(ScoreOverSampler):
     """The target, the last column, is not reflected at bounds: that would break its relation to the others."""
 
-    def _rounded_and_bounded(self, drawn, rows, integers, limits):
-        bounded = super()._rounded_and_bounded(drawn, rows, integers, limits)
+    def _rounded_and_bounded(self, drawn, integers, limits):
+        bounded = super()._rounded_and_bounded(drawn, integers, limits)
         bounded[:, -1] = drawn[:, -1]
         return bounded
 
