@@ -19,7 +19,7 @@ from imblearn.over_sampling import SMOTENC
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from _mixed import TABLES, as_codes, boosting, encode_ordinal, load_mixed, parallel
+from _mixed import TABLES, as_codes, boosting, encode_ordinal, is_text, load_mixed, parallel
 from _timing import Rows, parse, with_jobs
 from scorefield import ScoreDensity, ScoreOverSampler
 from scorefield.data.row_space import RowSpace, split_rows
@@ -73,9 +73,13 @@ def ctgan(frame, y, n, seed, quick):
 def arf(frame, y, n, seed, quick):
     from arfpy import arf as forests
 
-    model = forests.arf(frame[y == 1].dropna().reset_index(drop=True), verbose=False)
+    vars(np).setdefault("in1d", np.isin)  # a name of numpy 1, which arfpy still uses
+    rare = frame[y == 1].dropna().reset_index(drop=True)
+    rare = rare.astype(dict.fromkeys(is_text(rare), object))
+    # It takes columns by name and by position, which agree for numbers alone.
+    model = forests.arf(rare.set_axis(range(rare.shape[1]), axis=1), verbose=False)
     model.forde()
-    return model.forge(n)
+    return model.forge(n).set_axis(rare.columns, axis=1)
 
 
 METHODS = {

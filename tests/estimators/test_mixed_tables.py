@@ -24,6 +24,7 @@ from scorefield import (
     ScoreOverSampler,
 )
 from scorefield.data.row_space import tied_categories
+from scorefield.estimators import row_model
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
 DATA = pathlib.Path(os.environ.get("SCOREFIELD_DATA", "")) / "mixed"
@@ -321,3 +322,21 @@ def test_independent_categories_are_not_tied():
     assert (source, derived, image.tolist()) == (0, 1, [1, 0, 0, -1])
     codes[0, 1] = 0  # one contradiction
     assert tied_categories(codes, {0: 3, 1: 2}) == []
+
+
+def test_gaps_that_tell_the_label_are_heard(monkeypatch):
+    """Copies with hidden cells must not teach that gaps mean nothing where they do."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(600) < 0.2).astype(int)
+    X = pd.DataFrame(rng.normal(size=(600, 6)), columns=list("abcdef"))
+    gone = X.mask(rng.random(X.shape) < np.where(y == 1, 0.6, 0.15)[:, None])
+    assert row_model.gaps_tell_labels(gone.isna().sum(axis=1).to_numpy(), y)
+    assert not row_model.gaps_tell_labels(X.mask(rng.random(X.shape) < 0.3).isna().sum(axis=1).to_numpy(), y)
+
+    def loss():
+        model = ScoreClassifier(n_members=1, hidden=(32, 32), max_steps=200, random_state=0).fit(gone[:400], y[:400])
+        return log_loss(y[400:], model.predict_proba(gone[400:]))
+
+    heard = loss()
+    monkeypatch.setattr(row_model, "gaps_tell_labels", lambda n_gaps, labels: False)
+    assert heard < loss() - 0.02

@@ -58,13 +58,14 @@ def test_every_field_keeps_the_contract(key, rng, d):
     rows = rng.normal(size=(50, d)).astype(np.float32) * [1.0, 2.0, 0.5, 3.0, 1.0][:d]
     x = jnp.asarray(rows[3] + 0.1)
     for name, field in every_field(key, rows).items():
-        score, divergence = field.value_and_divergence(x)
+        found = jax.jit(lambda field, x: (*field.value_and_divergence(x), field(x), jax.jacfwd(field)(x)))(field, x)
+        score, divergence, value, jacobian = found
         assert score.shape == (d,), name
-        np.testing.assert_allclose(score, field(x), rtol=2e-4, atol=1e-4, err_msg=name)
-        np.testing.assert_allclose(divergence, jnp.trace(jax.jacfwd(field)(x)), rtol=1e-3, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(score, value, rtol=2e-4, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(divergence, np.trace(jacobian), rtol=1e-3, atol=1e-3, err_msg=name)
         if field.conservative:
-            np.testing.assert_allclose(jax.grad(field.potential)(x), score, rtol=1e-3, atol=1e-3, err_msg=name)
-            jacobian = jax.jacfwd(field)(x)
+            gradient = jax.jit(lambda field, x: jax.grad(field.potential)(x))(field, x)
+            np.testing.assert_allclose(gradient, score, rtol=1e-3, atol=1e-3, err_msg=name)
             np.testing.assert_allclose(jacobian, jacobian.T, rtol=1e-3, atol=1e-3, err_msg=name)
         else:
             with pytest.raises(ValueError, match="no potential"):
@@ -84,12 +85,17 @@ def test_network_divergence_is_the_trace(key, activation, hidden):
     network = init_network(key, (d + n_context, *hidden, d), activation=activation)
     x, context = jax.random.normal(key, (d,)), jnp.array([0.3, -1.0])
     scales = jnp.arange(1.0, d + 1)
-    value, divergence = network_divergence(network, x, context, scales)
-    full = jax.jacfwd(lambda z: network(jnp.concatenate([z, context])))(x)
-    np.testing.assert_allclose(value, network(jnp.concatenate([x, context])), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(divergence, jnp.trace(full * scales[:, None]), rtol=1e-4, atol=1e-5)
     plain = init_network(key, (d, *hidden, d), activation=activation)
-    np.testing.assert_allclose(network_divergence(plain, x)[1], forward_divergence(plain, x)[1], rtol=1e-4, atol=1e-5)
+
+    @jax.jit
+    def both_ways(network, plain):
+        of_x = lambda z: network(jnp.concatenate([z, context]))  # noqa: E731
+        ours = *network_divergence(network, x, context, scales), network_divergence(plain, x)[1]
+        return ours, (of_x(x), jnp.trace(jax.jacfwd(of_x)(x) * scales[:, None]), forward_divergence(plain, x)[1])
+
+    (value, *divergences), (expected, *traces) = both_ways(network, plain)
+    np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(divergences, traces, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", SMOOTH)
@@ -97,11 +103,16 @@ def test_network_divergence_is_the_trace(key, activation, hidden):
 def test_forward_laplacian(key, activation, hidden):
     network = init_network(key, (4, *hidden, 1), activation=activation)
     x = jax.random.normal(key, (4,))
-    value, gradient, laplacian = network_laplacian(network, x)
-    scalar = lambda z: network(z)[0]  # noqa: E731
-    np.testing.assert_allclose(value, scalar(x), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(gradient, jax.grad(scalar)(x), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(laplacian, jnp.trace(jax.hessian(scalar)(x)), rtol=1e-3, atol=1e-4)
+
+    @jax.jit
+    def both_ways(network):
+        scalar = lambda z: network(z)[0]  # noqa: E731
+        return network_laplacian(network, x), (scalar(x), jax.grad(scalar)(x), jnp.trace(jax.hessian(scalar)(x)))
+
+    (value, gradient, laplacian), expected = both_ways(network)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(laplacian, expected[2], rtol=1e-3, atol=1e-4)
 
 
 def test_mixture_against_scipy(key):

@@ -80,6 +80,14 @@ class RowSpace:
         high = np.where(known, x, -np.inf).max(axis=0, initial=-np.inf)
         return np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
 
+    def n_gaps(self, rows):
+        """Gaps of each flat row, (n,)."""
+        _, known, codes = split_rows(rows, self.layout)
+        return sum(
+            (codes[:, category] < 0) if category >= 0 else ~known[:, number]
+            for number, category in self.layout.variables
+        )
+
     def hidden_copies(self, rng, rows):
         """Copies (n, k, d) of flat rows in which up to three quarters of the columns are hidden."""
         x, known, codes = split_rows(rows, self.layout)

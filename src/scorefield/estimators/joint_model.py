@@ -95,11 +95,13 @@ def train_joint(
     layout=None,
     refill=None,
     two_views=True,
+    labels_of_hidden=True,
 ):
     """A `JointEnergies` whose members were each trained on its split, and the members' training records.
 
     `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. Without `two_views` all members see whitened
-    columns where there are enough rows, which compiles one program less.
+    columns where there are enough rows, which compiles one program less. Without `labels_of_hidden` copies of rows with
+    hidden cells do not teach the labels.
     """
     rows, n_classes = table.x, len(frequencies)
     base = joint_base(rows, frame, layout)
@@ -111,7 +113,7 @@ def train_joint(
     views = views if two_views else views[-1:]
     weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
     share = DENOISED_SHARE if label_weight else 1.0
-    objective = JointLoss(frame.color, float(label_weight), weights, share)
+    objective = JointLoss(frame.color, float(label_weight), weights, share, labels_of_hidden)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
     taught = label_weight > 0 and n_classes > 1
     indicators = np.zeros((len(rows), 0)) if layout is None else map_rows(Method(layout, "indicators"), rows)

@@ -5,6 +5,7 @@ One energy over numbers, categories and labels; see `scorefield.fields.rows` for
 
 import jax
 import numpy as np
+from scipy.stats import kruskal
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, leaf
@@ -28,6 +29,7 @@ STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
 NOISE, GENERATOR_MEMBERS, GENERATOR_STEPS = 0.15, 2, 1000  # `benchmarks/credible_rows.py`
 MAX_START_ROWS = 1024  # per class
 STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
+GAPS_BY_CHANCE = 0.001  # p-value below which gaps are taken to tell the label
 
 
 def _typical_rows(draws, layout):
@@ -214,10 +216,18 @@ def fit_row_model(
     joint, fits = train_joint(
         key, table, splits, frame, frequencies=frequencies, label_weight=label_weight, hidden=hidden,
         max_steps=max_steps, callback=callback, layout=space.layout, two_views=label_weight > 0,
+        labels_of_hidden=not gaps_tell_labels(space.n_gaps(rows), labels),
     )  # fmt: skip
     order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]
     return RowModel(space, joint, frame.color, starts), fits, table, splits
+
+
+def gaps_tell_labels(n_gaps, labels):
+    """Whether rows of some class have more gaps than others: copies with hidden cells would teach that they do not."""
+    if np.ptp(n_gaps) == 0 or np.ptp(labels) == 0:
+        return False
+    return kruskal(*(n_gaps[labels == k] for k in np.unique(labels))).pvalue < GAPS_BY_CHANCE
 
 
 def fit_generator(key, space, rows, labels, *, hidden, noise=None, max_steps=None, callback=None):

@@ -193,6 +193,7 @@ class JointLoss:
     label_weight: float
     class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
+    labels_of_hidden: bool = static(default=True)  # whether copies with hidden cells teach the labels too
 
     def generative(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
         """Denoising and, for mixed rows, ranking of one column."""
@@ -221,16 +222,19 @@ class JointLoss:
     def of_batch(self, model: JointEnergies, key: jax.Array, rows: LabelledRow) -> jax.Array:
         """Mean loss of a batch whose first rows alone are denoised, with cells hidden where there are such copies."""
         n = max(1, round(self.denoised_share * len(rows.x)))
-        if rows.hidden is not None:
+        copies, rows = rows.hidden, rows._replace(hidden=None)
+        as_they_are = rows
+        if copies is not None:
             key, own = jax.random.split(key)
-            copies = jax.random.randint(own, (n,), 0, rows.hidden.shape[1])
-            rows = rows._replace(x=rows.x.at[:n].set(rows.hidden[jnp.arange(n), copies]), hidden=None)
+            chosen = copies[jnp.arange(n), jax.random.randint(own, (n,), 0, copies.shape[1])]
+            rows = rows._replace(x=rows.x.at[:n].set(chosen))
         keys = jax.random.split(key, n)
         first = jax.tree.map(lambda leaf: leaf[:n], rows)
         loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, keys, first))
         if len(self.class_weights) == 1:
             return loss
-        labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, rows)
+        seen = rows if self.labels_of_hidden else as_they_are
+        labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, seen)
         return loss + self.label_weight * jnp.mean(labels)
 
 
