@@ -27,14 +27,10 @@ from scorefield.data.row_space import RowSpace, split_rows
 NAMES = ("adult", "telco-churn", "default", "titanic")
 
 
-def ours(frame, y, n, seed, quick, **options):
+def ours(frame, y, n, seed, quick):
     density = ScoreDensity(max_steps=50) if quick else None
-    sampler = ScoreOverSampler({1: int(y.sum()) + n}, density=density, random_state=seed, **options)
+    sampler = ScoreOverSampler({1: int(y.sum()) + n}, density=density, random_state=seed)
     return sampler.fit_resample(frame, y)[0][sampler.is_synthetic_]
-
-
-def selective(frame, y, n, seed, quick):
-    return ours(frame, y, n, seed, quick, selectivity=2.0)
 
 
 def smotenc(frame, y, n, seed, quick):
@@ -83,7 +79,7 @@ def arf(frame, y, n, seed, quick):
 
 
 METHODS = {
-    "training rows": training_rows, "ours": ours, "ours, selectivity=2": selective, "SMOTENC": smotenc,
+    "training rows": training_rows, "ours": ours, "SMOTENC": smotenc,
     "independent columns": independent_columns, "CTGAN": ctgan, "arf": arf,
 }  # fmt: skip
 

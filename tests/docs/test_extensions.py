@@ -1,11 +1,16 @@
 """Extensions of the documentation: formulas, the command-line reference, links to other libraries."""
 
 import importlib
+import json
+import pathlib
 import posixpath
+import re
 
 import pytest
 
 import scorefield
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -63,3 +68,19 @@ def test_formulas_keep_the_spaces_of_tex(extension):
     assert '<mo form="prefix" lspace="0" rspace="0">\N{MINUS SIGN}</mo>' in text
     assert text.count('form="prefix"') == 2
     assert text.count('form="postfix"') == 1
+
+
+def test_the_page_of_results_holds_all_committed_numbers(extension, tmp_path):
+    path = tmp_path / "results.html"
+    extension("benchmark_results").write_results(path=path)
+    text = path.read_text()
+    results = json.loads(re.search(r"const results = (\{.*\});", text)[1])
+    classifiers = results["classifiers"]["learners"]["itself"]
+    assert len(classifiers["tables"]) == 22
+    place = classifiers["arms"].index("ScoreClassifier")
+    rows = [json.loads(line) for part in (ROOT / "results/benchmark/rows/classifiers").glob("*.jsonl")
+            for line in part.read_text().splitlines()]  # fmt: skip
+    own = [row["log_loss"] for row in rows if (row.get("arm"), row.get("table")) == ("ScoreClassifier", "oil")]
+    shown = classifiers["metrics"]["log_loss"]["values"][classifiers["tables"].index("oil")][place]
+    assert shown == pytest.approx(sum(own) / len(own), abs=1e-4)
+    assert {"logistic", "forest", "boosting"} <= set(results["oversampling"]["learners"])

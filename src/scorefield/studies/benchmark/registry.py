@@ -3,6 +3,7 @@
 import dataclasses
 
 from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
+from scorefield.studies.benchmark.explorer import explorer
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
 
@@ -37,4 +38,5 @@ STUDY = Study(
     "where only the ranks do; 'no worse' holds where the 95 % interval over tables excludes a loss of .01, within "
     "noise where only the mean does. Chances are not corrected for the number of claims. The paper's three cases "
     "share a field: the first pays for it.",
+    explorer=explorer,
 )

@@ -1,6 +1,7 @@
 """Reports of studies: an HTML page and a text summary, both made only from rows."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 from scorefield.data.files import write_whole
@@ -25,6 +26,9 @@ class Study(NamedTuple):
     command: str
     lead: str = ""  # precedes the description of each experiment
     rule: str = ""
+    explorer: Callable[[list], Raw] | None = (
+        None  # part of the page in which readers choose; takes what `collect` finds
+    )
 
     def opening(self, quick):
         """The introduction, with the rule of the verdicts if there are any."""
@@ -86,6 +90,7 @@ def write_report(study, experiments, folder, *, seeds=None, quick=False):
         tag("p", tag("b", total)),
         tag("p", study.opening(quick)),
         _overview(sections, quick),
+        *([study.explorer(found)] if study.explorer and found else []),
         *(_section(study.lead, quick, *parts) for parts in sections),
     ]
     path = folder / "index.html"
