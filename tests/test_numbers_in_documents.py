@@ -180,6 +180,14 @@ def where_cell(row, column):
     return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
 
 
+def law_cell(row, column):
+    """A cell "energy distance / AUC" of the table of known distributions; a column is "distribution, rows"."""
+    rows = pd.DataFrame(map(json.loads, (RESULTS / "law" / "law.jsonl").read_text().splitlines()))
+    law, n = column.split(", ")
+    own = rows[(rows["law"] == law) & (rows["n"] == int(n.replace(",", ""))) & (rows["method"] == row)]
+    return f"{own['energy_distance'].mean():.3f} / {own['auc'].mean():.2f}"
+
+
 def check_speed(table, name):
     cells = speed_cells(name)
 
@@ -235,7 +243,7 @@ def check(table, measured):
     name = table.command.rpartition("/")[2]
     if name and (RESULTS / "mixed" / f"{name}.jsonl").exists():
         return wrong_cells(table, lambda row, column: mixed_cell(name, table.before, row, column))
-    others = {"advice": advice_cell, "where": where_cell, "before_after": before_after_cell}
+    others = {"advice": advice_cell, "where": where_cell, "before_after": before_after_cell, "law": law_cell}
     if name in others:
         return wrong_cells(table, others[name])
     if name == "outliers":
