@@ -10,7 +10,8 @@ from scorefield.data.checks import is_missing
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
 from scorefield.data.tables import PART_ROWS
-from scorefield.estimators.oversampling import MAX_OTHERS, ScoreOverSampler
+from scorefield.estimators.mixed_oversampling import MAX_OTHERS
+from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.selection import rival_places
 from scorefield.estimators.table_input import is_mixed
 

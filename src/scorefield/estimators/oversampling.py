@@ -5,27 +5,20 @@ The paper's score-assisted imbalanced learning (its section 3), as an imbalanced
 
 from numbers import Real
 
-import jax
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
-from imblearn.utils import check_sampling_strategy, check_target_type
-from sklearn.preprocessing import label_binarize
+from imblearn.utils import check_target_type
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from scorefield._jax.batching import map_rows
 from scorefield._jax.errors import warn_caller
-from scorefield._jax.pytrees import Method
-from scorefield._jax.random import Stream, host_rng, key_from, seed_from
+from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import cast_numbers, check_one_kind, plain
-from scorefield.data.containers import Table, append_rows, take_rows
+from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
-from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_spread, reflected
 from scorefield.estimators._sklearn import (
-    ArraysTransformer,
     HasMethods,
     Interval,
     StrOptions,
@@ -34,9 +27,9 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.density import ScoreDensity, generator_options
+from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.diagnosed import DiagnosedOverSampler
-from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
+from scorefield.estimators.mixed_oversampling import BATCH_ROWS, FEW_ROWS, OverSamplesMixedTables, learned_places
 from scorefield.estimators.selection import (
     WHERE,
     greatest,
@@ -50,11 +43,8 @@ from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_tab
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
-BATCH_ROWS = 1 << 16  # new rows that are drawn and judged at a time
 JUST_BELOW_HALF = 0.499999
-MAX_LEARNED, MAX_OTHERS = 20_000, 10_000  # rows per class, enlarged or not, that mixed rows are learned from
 ODDS_MEMBERS = 2  # of the classifier whose log odds tell the boundary
-FEW_ROWS = 10  # below this a class is given a shrunk Gaussian
 
 
 def varying_columns(rows):
@@ -62,18 +52,8 @@ def varying_columns(rows):
     return np.flatnonzero(np.ptp(rows, axis=0) > 0)
 
 
-def _learned_places(rng, codes, classes, wanted):
-    """Rows that a model of mixed rows learns from: those of enlarged classes, and as many of the others as help."""
-    places = []
-    for k, label in enumerate(classes):
-        own = np.flatnonzero(codes == k)
-        most = MAX_LEARNED if label in wanted else MAX_OTHERS
-        places.append(own if len(own) <= most else rng.choice(own, most, replace=False))
-    return np.sort(np.concatenate(places))
-
-
 @stored_by_public_name
-class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
+class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSampler):
     """Over-sample classes with rows drawn from their learned score fields.
 
     Parameters
@@ -249,100 +229,11 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             )
         return {**dict.fromkeys(listed, "category"), **(self.columns or {})} or None
 
-    def _resample_mixed(self, X, y, columns):
-        """`fit_resample` of a table with gaps or columns that are not numbers."""
-        self._validate_params()
-        check_classification_targets(y)
-        writer = ArraysTransformer(np.zeros((0, 1)), y)
-        labels, binarize = check_target_type(y, indicate_one_vs_all=True)
-        labels = self._several_classes(np.asarray(labels))
-        self._check_mixed(X, labels)
-        self.sampling_strategy_ = check_sampling_strategy(self.sampling_strategy, labels, self._sampling_type)
-        rows, more, parents = self._mixed_rows(X, labels, columns)
-        y_more = np.concatenate([labels, more])
-        self._note_rows(labels, y_more, parents)
-        y_more = label_binarize(y_more, classes=np.unique(labels)) if binarize else y_more
-        return append_rows(X, rows) if len(more) else X, writer.transform(np.zeros((0, 1)), y_more)[1]
-
-    def _mixed_rows(self, X, labels, columns):
-        """New rows as a table like X, their labels, and the indices of their parents."""
-        wanted = {label: n for label, n in self.sampling_strategy_.items() if n}
-        space = RowSpace.fit(X, columns)
-        rows, key = space.rows(X), key_from(self.random_state)
-        classes, codes = np.unique(labels, return_inverse=True)
-        self.densities_ = {}
-        if not wanted:
-            return None, labels[:0], []
-        learned = _learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
-        options = generator_options(self.density or ScoreDensity())
-        model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
-        self.row_model_ = model.to_plain()
-        chain = self._mixed_chain(options.get("noise") or NOISE)
-        where, draws = rule_and_draws(self.where, self.selectivity)
-        keep = self._keeper_of_mixed(where, model, lambda made: space.table(made, X), (X, labels, learned))
-        drawn, parents, limits = [], [], self._mixed_limits(space, rows)
-        for k, label in enumerate(classes):
-            if label not in wanted:
-                continue
-            own, n = np.flatnonzero(codes == k), wanted[label]
-            if len(own) < FEW_ROWS:
-                warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
-            for start in range(0, n, BATCH_ROWS):
-                size = min(BATCH_ROWS, n - start)
-                many = round(draws * size)
-                own_key = jax.random.fold_in(jax.random.fold_in(key, k), start)
-                made, starts = model.sample(own_key, many, k, rows[own], limits, **chain)
-                kept = np.arange(many) if many == size else keep(made, rows[own], k, size)
-                drawn.append(made[kept])
-                parents.append(own[starts[kept]])
-        table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS))
-        counts = [wanted.get(label, 0) for label in classes]
-        return table, np.repeat(classes, counts), parents
-
-    def _keeper_of_mixed(self, where, model, table, examples):
-        """A function of flat rows, those of their class, its number and n: the indices of the n rows to keep."""
-        if where == "boundary":
-            X, labels, learned = examples
-            odds = self._fitted_odds(take_rows(X, learned), labels[learned])
-            return lambda made, own, k, n: greatest(-np.abs(odds(table(made), k)), n)
-        inputs = Method(model.space.layout, "inputs")
-        return {
-            "everywhere": None,
-            "clear": lambda made, own, k, n: greatest(log_odds(model.logits(made).astype(np.float64), k), n),
-            "core": lambda made, own, k, n: greatest(model.energies(made)[:, k], n),
-            "diverse": lambda made, own, k, n: most_diverse(map_rows(inputs, made), map_rows(inputs, own), n),
-        }[where]
-
     def _fitted_odds(self, X, y):
         """Log odds of a class, by its number, as a function of a table: those of a classifier fitted to X and y."""
         model = ScoreClassifier(n_members=ODDS_MEMBERS, columns=self.columns, random_state=seed_from(self.random_state))
         model.fit(X, y)
         return lambda table, k: log_odds(model.predict_log_proba(table).astype(np.float64), k)
-
-    def _mixed_chain(self, noise):
-        """Step, length and temperature of the chains of mixed rows, from a given Langevin sampler."""
-        if self.sampler is None:
-            return {}
-        if not isinstance(self.sampler, Langevin):
-            raise ValueError(
-                "Expected sampler to be None or Langevin for a table with gaps or columns that are not numbers, got "
-                f"{type(self.sampler).__name__}."
-            )
-        step = self.sampler.step_size / noise**2  # chains of mixed rows step in units of the noise
-        if step > LARGEST_STEP:
-            warn_caller(
-                f"Chains with a step_size of {self.sampler.step_size} would have diverged; "
-                f"{LARGEST_STEP * noise**2:.3g} is used."
-            )
-        chain = {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
-        return {**chain, "temperature": self.sampler.temperature}
-
-    def _mixed_limits(self, space, rows):
-        """Least and greatest normal scores of generated numbers, or None for no limits."""
-        given = self._limits(space.layout.n_numbers)
-        if given is not None:
-            return tuple(space.scores.transform(limit[None])[0] for limit in given)
-        return None if self.bounds is None else space.range_of(rows)
 
     def _note_rows(self, y, y_more, parents):
         """Set what is known of each row of the result."""
@@ -412,7 +303,7 @@ class ScoreOverSampler(DiagnosedOverSampler, BaseOverSampler):
             if rivals is not None:
                 raise ValueError("Expected a table in memory for where='boundary', got a larger one; choose another.")
             classes, codes = np.unique(y, return_inverse=True)
-            learned = _learned_places(rng, codes, classes, self.sampling_strategy_)
+            learned = learned_places(rng, codes, classes, self.sampling_strategy_)
             odds, k = self._fitted_odds(numbers[learned], y[learned]), int(np.searchsorted(classes, label))
             return lambda drawn, n: greatest(-np.abs(odds(drawn, k)), n)
         if where == "diverse":

@@ -1,0 +1,182 @@
+"""How `ScoreClassifier` fits tables: one joint model of all classes, or a density for each, and their calibration."""
+
+import jax
+import numpy as np
+from sklearn.base import clone
+
+from scorefield._jax.batching import standardized
+from scorefield._jax.errors import warn_caller
+from scorefield._jax.random import Stream, host_rng, key_from, seed_from
+from scorefield._jax.storage import to_plain
+from scorefield.data.buffer import RowBuffer
+from scorefield.data.row_space import RowSpace
+from scorefield.data.scaling import column_units
+from scorefield.data.splits import same_rows, stratified_folds
+from scorefield.estimators.calibration import fit_temperature
+from scorefield.estimators.class_densities import class_rng, fit_class_densities
+from scorefield.estimators.density_fitting import MAX_START_ROWS
+from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
+from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
+from scorefield.estimators.progress import ProgressReport
+from scorefield.estimators.row_model import fit_row_model
+from scorefield.estimators.table_input import refuse_mixed
+from scorefield.inference.decisions import check_costs
+from scorefield.training.losses import LabelledRow
+
+CALIBRATION_FOLDS = 3
+
+
+class FitsClasses:
+    """Mixin of `ScoreClassifier`: its fit of tables in memory and in parts."""
+
+    def _fit(self, X, y, weights=None):
+        classes, labels = np.unique(y, return_inverse=True)
+        self._set_classes(classes, np.bincount(labels, weights))
+        seed = seed_from(self.random_state)
+        if self._mixed:
+            self._fit_mixed(key_from(seed), X, labels, weights)
+        elif isinstance(self.density, str):
+            self._fit_joint(key_from(seed), X, labels, weights)
+        else:
+            X, labels = self._resampled(seed, X, labels, weights)
+            self._fit_separate(seed, X, labels)
+        if self.calibration == "auto" and not self._calibrates_by_members():
+            self._calibrate(seed, X, labels)
+
+    @staticmethod
+    def _resampled(seed, X, labels, weights):
+        """Rows of each class drawn in proportion to their weights: separate densities take no weights."""
+        if weights is None:
+            return X, labels
+        rng, places = np.random.default_rng(seed), []
+        for k in range(labels.max() + 1):
+            own = np.flatnonzero(labels == k)
+            even = np.ptp(weights[own]) == 0
+            places.append(own if even else rng.choice(own, len(own), p=weights[own] / weights[own].sum()))
+        places = np.sort(np.concatenate(places))
+        return X[places], labels[places]
+
+    def _calibrates_by_members(self):
+        """True for a joint model that learns from labels: every member has rows that it never saw."""
+        return isinstance(self.density, str) and self.label_weight > 0
+
+    def _set_classes(self, classes, counts):
+        """Forget an earlier fit, then set what follows from the labels alone."""
+        for name in ("densities_", "model_", "anchors_", "mean_", "scale_", "start_rows_", "history_"):
+            vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
+        self.classes_ = classes
+        if len(classes) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {classes.tolist()[0]!r}.")
+        self.frequencies_ = counts / counts.sum()
+        self.priors_ = self._resolve_priors()
+        if self.costs is not None:
+            check_costs(self.costs, len(classes))
+        self.intercepts_, self.temperature_ = np.zeros(len(classes)), 1.0
+
+    def _resolve_priors(self):
+        n = len(self.classes_)
+        if self.priors is None:
+            return self.frequencies_
+        if isinstance(self.priors, str):
+            return np.full(n, 1 / n)
+        priors = np.asarray(self.priors, dtype=float)
+        if priors.shape != (n,) or not (priors > 0).all() or not np.isclose(priors.sum(), 1):
+            raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
+        return priors
+
+    def _fit_mixed(self, key, rows, labels, weights):
+        """The joint model of mixed rows."""
+        space = RowSpace.from_plain(self.space_)
+        if not isinstance(self.density, str):
+            refuse_mixed(space, 'density="joint"', type(self.density).__name__)
+        report = ProgressReport(self, "joint", self.verbose)
+        model, fits, table, splits = fit_row_model(
+            key, space, rows, labels, self.frequencies_, weights=weights,
+            label_weight=self.label_weight, n_members=self.n_members, hidden=tuple(self.hidden), noise=self.noise,
+            max_steps=self.max_steps, callback=report,
+        )  # fmt: skip
+        self.start_rows_ = model.start_rows
+        self._keep_joint(key, model.joint, model.color, fits, table, splits, report)
+
+    def _fit_joint(self, key, X, labels, weights):
+        self.mean_, self.scale_ = column_units(X)
+        rows = standardized(X, *self._units())
+        weights = None if weights is None else weights.astype(np.float32)
+        table = LabelledRow(rows, labels.astype(np.int32), weights)
+        splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, self.n_members)
+        self._train_joint(key, table, splits)
+        self._set_start_rows(key, rows, labels)
+
+    def _fit_streamed(self, key, source):
+        """The joint model of a table larger than the buffer."""
+        buffer = RowBuffer(key, source, count_folds(self.n_members))
+        self.mean_, self.scale_ = buffer.mean, buffer.scale
+        table, folds = buffer.draw()
+
+        def refill():
+            fresh, folds = buffer.refill()
+            return [LabelledRow(*fresh)], splits_of_folds(folds, self.n_members)
+
+        self._train_joint(key, LabelledRow(*table), splits_of_folds(folds, self.n_members), refill)
+        self._set_start_rows(key, *buffer.pooled())
+
+    def _train_joint(self, key, table, splits, refill=None):
+        report = ProgressReport(self, "joint", self.verbose)
+        frame = class_frame(table.x, table.label, self.noise)
+        model, fits = train_joint(
+            key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
+            hidden=tuple(self.hidden), max_steps=self.max_steps, callback=report, refill=refill,
+        )  # fmt: skip
+        self._keep_joint(key, model, frame.color, fits, table, splits, report)
+
+    def _keep_joint(self, key, model, color, fits, table, splits, report):
+        """What prediction and sampling need of a trained joint model."""
+        report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
+        self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
+        self.model_, self.noise_color_ = to_plain(model), color
+        self.anchor_seed_ = np.asarray(jax.random.key_data(key))
+        if self.calibration == "auto" and self._calibrates_by_members():
+            self.temperature_, _ = fit_temperature(*held_out_logits(model, table, splits))
+
+    def _set_start_rows(self, key, rows, labels):
+        # Permuted first: a sorted table must not start all chains at one end.
+        order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))
+        self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(self.classes_))]
+
+    def _fit_separate(self, seed, X, labels):
+        if isinstance(self.density, dict):
+            if set(self.density) != set(self.classes_.tolist()):
+                raise ValueError(
+                    f"Expected one density for each of {self.classes_.tolist()}, got {list(self.density)}."
+                )
+            chosen = [self.density[label] for label in self.classes_.tolist()]
+        else:
+            chosen = [self.density] * len(self.classes_)
+        tables = [X[labels == k] for k in range(len(chosen))]
+        rngs = [class_rng(seed, k) for k in range(len(chosen))]
+        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), rngs)
+
+    def _calibrate(self, seed, X, labels):
+        """Temperature and intercepts from labels that models of the other folds predict."""
+        seed %= 1 << 31
+        splits = _calibration_splits(seed, X, labels)
+        if splits is None:
+            warn_caller("calibration needs more distinct rows of each class; probabilities are not calibrated.")
+            return
+        inner = clone(self).set_params(calibration=None, priors=None, class_weight=None, random_state=seed)
+        if isinstance(self.density, dict):
+            inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
+        logits = np.empty((len(labels), len(self.classes_)))
+        for kept, held in splits:
+            logits[held] = clone(inner).fit(X[kept], labels[kept])._posterior_logits(X[held])
+        self.temperature_, self.intercepts_ = fit_temperature(logits, labels, intercepts=True)
+
+
+def _calibration_splits(seed, X, labels):
+    """Folds without which every class still has the two rows that a density needs; None where there are too few."""
+    groups, n_classes = same_rows(X), labels.max() + 1
+    if min(len(np.unique(groups[labels == k])) for k in range(n_classes)) < CALIBRATION_FOLDS:
+        return None
+    splits = stratified_folds(labels, groups, CALIBRATION_FOLDS, seed)
+    fewest = min(np.bincount(labels[kept], minlength=n_classes).min() for kept, _ in splits)
+    return splits if fewest > 1 else None
