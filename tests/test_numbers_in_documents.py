@@ -212,7 +212,9 @@ def mixed_cell(name, before, row, column):
         if column == "near-copies":
             return f"{own['near_copies'].mean():.3f}"
         return f"{(own if column == 'mean' else own[own['table'] == column])['auc'].mean():.3f}"
-    if name == "impute":
+    if name == "impute":  # means over the tables that every method filled
+        n_methods = rows["method"].nunique()
+        rows = rows.groupby("table").filter(lambda own: own["method"].nunique() == n_methods)
         return f"{rows.loc[rows['method'] == row, IMPUTED[column]].mean():.3f}"
     said = before.strip().split("\n\n")[-1]
     gaps = said[:4] if said[:4] in ("10 %", "30 %") else "none"
