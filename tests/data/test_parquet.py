@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest
+from sklearn.metrics import roc_auc_score
 
 from scorefield import ScoreClassifier, ScoreDensity
 from scorefield._jax.batching import standardized
@@ -14,6 +15,7 @@ from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
+from scorefield.estimators import classifier as classifier_module
 from scorefield.estimators import joint_model
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
@@ -249,9 +251,6 @@ def test_labels_of_any_kind(tmp_path, small, tables, kind):
 
 BAD = {
     "target": (lambda t: t.rename(columns={"y": "z"}), r"among the columns of .*, got 'y'; there are a, b, c, z"),
-    "text": (lambda t: t.assign(b="x"), "Expected numbers in every column, got .*string in 'b'; encode"),
-    "date": (lambda t: t.assign(b=pd.Timestamp("2020-01-01")), "Expected numbers in every column, got timestamp"),
-    "nan": (lambda t: t.assign(b=t["b"].where(t.index != 999)), "NaN or infinity in 'b' of .*; fill or drop"),
     "infinite": (lambda t: t.assign(c=np.inf), "NaN or infinity in 'c'"),
     "one class": (lambda t: t.assign(y=1), "two classes in y, got 1 class: 1"),
     "empty": (lambda t: t[:0], "Expected rows in .*, got a header alone"),
@@ -347,3 +346,75 @@ def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypa
     assert (found["a"]["predicted_y"] == found["b"]["predicted_y"]).mean() > 0.95
     run("sample", tmp_path / "a.skops", "--label", "1", "-n", "20", "-o", tmp_path / "rows.csv")
     assert pd.read_csv(tmp_path / "rows.csv")["c"].dtype.kind == "i"
+
+
+def mixed(n, seed):
+    """A number with gaps, a category that tells the class, a date; one class is rare."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.1).astype(int)
+    colour = np.where(rng.random(n) < np.where(y == 1, 0.8, 0.2), "red", "blue")
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D")
+    a = pd.Series(rng.normal(size=n) + y).mask(rng.random(n) < 0.2)
+    return pd.DataFrame({"a": a, "colour": colour, "since": days, "y": np.where(y == 1, "rare", "usual")})
+
+
+def test_a_sample_of_mixed_files_keeps_small_classes_and_the_shares(tmp_path, rng):
+    table = mixed(3000, 0)
+    source = ParquetTable(write(table, tmp_path / "t.parquet", rows=700), "y")
+    assert source.is_mixed
+    assert source.forms == {"a": "number", "colour": "text"}
+    rows, labels, weights = source.sample(rng, 1000)
+    n_rare = (table["y"] == "rare").sum()
+    assert (labels == "rare").sum() == n_rare
+    assert len(labels) == len(rows) == 1000
+    assert weights[labels == "usual"].sum() == pytest.approx(3000 - n_rare)
+    own = table[table["y"] == "rare"].reset_index(drop=True)
+    found = rows.to_pandas()[labels == "rare"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, own[["a", "colour", "since"]], check_dtype=False)
+    whole, labels, weights = source.sample(rng, 5000)
+    assert weights is None
+    assert len(whole) == 3000
+    assert labels.tolist() == table["y"].tolist()
+    assert not ParquetTable(write(make(100, 0), tmp_path / "numbers.parquet"), "y").is_mixed
+
+
+def test_mixed_files_are_learned_from_a_sample(tmp_path, monkeypatch):
+    table, fresh = mixed(3000, 0), mixed(1000, 1)
+    path = write(table, tmp_path / "t.parquet")
+    light = {"n_members": 1, "hidden": (16,), "max_steps": 150, "random_state": 0}
+    monkeypatch.setattr(classifier_module, "MIXED_ROWS", 1000)
+    with pytest.warns(UserWarning, match="1000 of its 3000 rows are learned from"):
+        model = ScoreClassifier(**light).fit(path, "y")
+    assert model.feature_names_in_.tolist() == ["a", "colour", "since"]
+    found = model.predict_proba(fresh.drop(columns="y"))
+    assert found[:, 0].mean() == pytest.approx((fresh["y"] == "rare").mean(), abs=0.03)  # shares are those of the file
+    assert roc_auc_score(fresh["y"] == "rare", found[:, 0]) > 0.8
+
+
+def test_commands_take_folders_of_mixed_files(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from scorefield.cli import commands
+    from scorefield.cli.app import app
+
+    table = mixed(400, 0).assign(rooms=lambda t: (np.arange(len(t)) % 5).astype("int64"))
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        write(table[i * 200 : (i + 1) * 200], tmp_path / "parts" / f"{i}.parquet")
+    light = {"n_members": 1, "hidden": (16,), "max_steps": 50}
+    monkeypatch.setattr(commands, "ScoreClassifier", lambda **options: ScoreClassifier(**{**light, **options}))
+    model, made = tmp_path / "m.skops", tmp_path / "made.parquet"
+    for arguments in (
+        ("fit", tmp_path / "parts", "--target", "y", "-o", model),
+        ("predict", model, tmp_path / "parts", "--keep", "y", "-o", tmp_path / "scored.parquet"),
+        ("sample", model, "--label", "rare", "-n", 30, "-o", made),
+    ):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, result.output
+    assert pd.read_parquet(tmp_path / "scored.parquet")["y"].tolist() == table["y"].tolist()
+    rows = pd.read_parquet(made)
+    assert list(rows.columns) == list(table.columns)
+    assert set(rows["y"]) == {"rare"}
+    assert set(rows["colour"]) <= {"red", "blue"}
+    assert rows["rooms"].isin(range(5)).all()
+    assert rows["since"].between(table["since"].min(), table["since"].max()).all()

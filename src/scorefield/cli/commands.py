@@ -10,7 +10,7 @@ from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
 from scorefield.estimators import counterfactuals as near
-from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.classifier import MIXED_ROWS, ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
@@ -107,12 +107,12 @@ def _check_no_gaps(X):
 
 
 def fit_parquet(path, target, *, seed=0, verbose=0):
-    """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows too."""
+    """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows learned from too."""
     table = ParquetTable(path, target)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
-    numbers = dict.fromkeys(table.names, "number")
-    return stored | {"reading": {"forms": numbers, "na": []}}, table.n_rows
+    n_learned = min(table.n_rows, MIXED_ROWS) if table.is_mixed else table.n_rows
+    return stored | {"reading": {"forms": table.forms, "na": []}}, n_learned
 
 
 def _checked(stored, part):
@@ -192,7 +192,9 @@ def sample(stored, label, n, seed):
     label = known_label(stored, label, "--label")
     _check_memory(n, len(stored["columns"]))
     rows = model.sample(n, label=label, random_state=seed)
-    if not isinstance(rows, pd.DataFrame):  # of a model that was fitted to files
+    if hasattr(rows, "to_pandas"):  # of a model that was fitted to mixed Parquet files
+        rows = rows.to_pandas()
+    if not isinstance(rows, pd.DataFrame):  # of one that was fitted to files of numbers
         rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
         rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
     return rows.assign(**{target: label})[stored["columns"]]

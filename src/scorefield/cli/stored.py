@@ -42,7 +42,8 @@ def fit(
 ):
     """Fit a score-based classifier to a table and store it.
 
-    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory; it must hold numbers.
+    A folder of Parquet files, or one above 256 MB, is read in parts and need not fit into memory;
+    with gaps or columns that are not numbers, up to 100,000 random rows of it are learned from.
 
     Example: [b]scorefield fit data.csv --target fraud --as zip=category -o model.skops[/b]
     """

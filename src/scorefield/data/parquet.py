@@ -1,4 +1,4 @@
-"""Numbers and labels of Parquet files, one row group at a time, checked before and while they are read."""
+"""Rows and labels of Parquet files, one row group at a time, checked before and while they are read."""
 
 import functools
 from collections import Counter
@@ -17,24 +17,25 @@ from scorefield.data.tables import PART_ROWS, check_labels, check_target
 
 
 class ParquetTable:
-    """Numbers and labels of a Parquet file or of the files of a folder, one row group at a time.
+    """Rows and labels of a Parquet file or of the files of a folder, one row group at a time.
 
     `groups` lists (file, row group, rows); `columns` maps all names to types; `names` are the columns without the
-    target.
+    target; `is_mixed` is true if one of those has gaps or holds no numbers.
     """
 
     def __init__(self, path, target):
         self.path, self.target = path, target
-        self.columns, self.groups = None, []
+        self.columns, self.groups, with_gaps = None, [], set()
         for file in parquet_files(path):
             with open_parquet(file) as stream:
                 self._check_schema(file, stream.schema_arrow)
                 sizes = [stream.metadata.row_group(g).num_rows for g in range(stream.num_row_groups)]
+                with_gaps |= _with_gaps(stream.metadata)
             self.groups += [(file, g, n) for g, n in enumerate(sizes) if n]
         self.n_rows = sum(n for *_, n in self.groups)
         if not self.n_rows:
             raise ValueError(f"Expected rows in {path}, got a header alone.")
-        self._check_columns()
+        self._check_columns(with_gaps)
 
     def _check_schema(self, file, schema):
         types = import_pyarrow().types
@@ -54,7 +55,7 @@ class ParquetTable:
                     f"where the first file has {expected}; write them with one schema."
                 )
 
-    def _check_columns(self):
+    def _check_columns(self, with_gaps):
         types, target = import_pyarrow().types, self.target
         check_target(target, self.columns, self.path)
         label = self.columns[target]
@@ -62,12 +63,10 @@ class ParquetTable:
         if not any(kind(label) for kind in kinds):
             raise ValueError(f"Expected whole numbers or text as labels in {target!r}, got {label}; convert them.")
         self.names = [name for name in self.columns if name != target]
-        for name in self.names:
-            if not any(kind(self.columns[name]) for kind in kinds[:3]):
-                raise ValueError(
-                    f"Expected numbers in every column, got {self.columns[name]} in {name!r}; encode it as numbers or "
-                    "drop it."
-                )
+        numbers = [name for name in self.names if any(kind(self.columns[name]) for kind in kinds[:3])]
+        self.is_mixed = len(numbers) < len(self.names) or not with_gaps.isdisjoint(self.names)
+        if self.is_mixed:
+            return
         self.dtype = np.result_type(*(self.columns[name].to_pandas_dtype() for name in self.names))
         self.dtype = self.dtype if self.dtype == np.float32 else np.dtype(np.float64)
 
@@ -75,6 +74,18 @@ class ParquetTable:
     def integers(self):
         """Names of the integer columns."""
         return [name for name in self.names if import_pyarrow().types.is_integer(self.columns[name])]
+
+    @property
+    def forms(self):
+        """Kinds with which another file is read as this one: its text as text, its numbers as numbers."""
+        types, found = import_pyarrow().types, {}
+        for name in self.names:
+            kind = self.columns[name]
+            if types.is_integer(kind) or types.is_floating(kind) or not self.is_mixed:
+                found[name] = "number"
+            elif types.is_string(kind) or types.is_large_string(kind):
+                found[name] = "text"
+        return found
 
     @property
     def classes(self):
@@ -130,8 +141,47 @@ class ParquetTable:
             )
         return codes.to_numpy()
 
+    def sample(self, rng, n_rows):
+        """An arrow table of up to n_rows random rows, their labels, and weights that give classes their true shares.
+
+        Small classes are kept whole. Weights are None where all rows are kept.
+        """
+        pa, taken, left = import_pyarrow(), np.zeros(len(self.counts), int), n_rows
+        for place, k in enumerate(np.argsort(self.counts)):
+            taken[k] = min(self.counts[k], max(1, left // (len(self.counts) - place)))
+            left -= taken[k]
+        pairs = zip(self.counts, taken, strict=True)
+        wanted = [np.sort(rng.choice(count, n, replace=False, shuffle=False)) for count, n in pairs]
+        seen, parts, codes = np.zeros(len(self.counts), int), [], []
+        for file, number, _ in self.groups:
+            with open_parquet(file) as stream:
+                for batch in stream.iter_batches(PART_ROWS, row_groups=[number], columns=[*self.names, self.target]):
+                    own = self._codes(batch.column(self.target), file)
+                    kept = np.zeros(len(own), bool)
+                    for k in range(len(seen)):
+                        of_class = np.flatnonzero(own == k)
+                        kept[of_class] = np.isin(seen[k] + np.arange(len(of_class)), wanted[k])
+                        seen[k] += len(of_class)
+                    columns = [cast_column(batch.column(name), self.columns[name]) for name in self.names]
+                    parts.append(pa.table(columns, self.names).take(np.flatnonzero(kept)))
+                    codes.append(own[kept])
+        codes = np.concatenate(codes)
+        weights = None if (taken == self.counts).all() else (self.counts / taken)[codes]
+        return pa.concat_tables(parts), self.classes[codes], weights
+
     def read(self):
-        """The whole table in memory: rows and labels."""
+        """The whole table of numbers in memory: rows and labels."""
         parts = [part for group in range(len(self.groups)) for part in self.parts(group)]
         rows, codes = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
         return rows.astype(self.dtype), self.classes[codes]
+
+
+def _with_gaps(metadata):
+    """Names of the columns of a file with missing values, as far as the file says so."""
+    found = set()
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            if column.statistics is not None and column.statistics.has_null_count and column.statistics.null_count:
+                found.add(column.path_in_schema)
+    return found

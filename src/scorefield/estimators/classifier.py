@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import map_rows
+from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import from_plain, stored_by_public_name
@@ -48,6 +49,7 @@ from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
 from scorefield.sampling.samplers import MALA
 
+MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 MALA_STEP = 0.05  # in standard deviations of the class
 
 
@@ -181,7 +183,8 @@ class ScoreClassifier(
             are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
             buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
         y : array-like of shape (n,) or str
-            Labels; or the name of their column in the files. All other columns must hold numbers.
+            Labels; or the name of their column in the files. If other columns have gaps or hold no numbers, up to
+            100,000 random rows of the files are learned from, small classes whole and weighted.
         sample_weight : array-like of shape (n,), default=None
             Weights of rows; those of weight zero are left out. Separate densities are fitted to rows that are drawn in
             proportion to their weights.
@@ -221,7 +224,12 @@ class ScoreClassifier(
             raise ValueError(
                 f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
             )
+        for name in ("space_", "encoder_"):
+            vars(self).pop(name, None)  # of an earlier table
         table = ParquetTable(path, target)
+        if table.is_mixed:
+            self._fit_sample(table)
+            return
         self.dtype_ = table.dtype.str
         if fits_in_memory(table):
             self._fit(*table.read())
@@ -230,6 +238,23 @@ class ScoreClassifier(
             self._fit_streamed(key_from(self.random_state), table)
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
+
+    def _fit_sample(self, table):
+        """Learn from random rows of Parquet files with gaps or columns that are not numbers."""
+        rng = host_rng(key_from(self.random_state), Stream.BUFFER_DRAWS)
+        X, y, weights = table.sample(rng, MIXED_ROWS)
+        if len(X) < table.n_rows:
+            warn_caller(
+                f"{table.path} has gaps or columns that are not numbers, so {len(X)} of its {table.n_rows} rows are "
+                "learned from, weighted so that classes keep their shares."
+            )
+        X, y = self._read_new(X, y, ensure_min_samples=2)
+        if self.class_weight is not None:
+            factors = self.class_weight
+            if isinstance(factors, str):  # "balanced", by the rows of the files
+                factors = dict(zip(table.classes.tolist(), table.n_rows / table.counts, strict=True))
+            weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
+        self._fit(X, y, None if weights is None else weights / weights.mean())
 
     @property
     def log_constants_(self):
