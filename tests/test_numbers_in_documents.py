@@ -147,9 +147,15 @@ def speed_cells(name):
     raise AssertionError(f"no rule for the cells of {name}")
 
 
+@functools.cache
+def rows_of(folder, name):
+    """The rows of a file of results."""
+    return pd.DataFrame(map(json.loads, (RESULTS / folder / name).read_text().splitlines()))
+
+
 def advice_cell(row, column):
     """A cell of the table of advice on simulated tables: the share of tables of a kind with this advice."""
-    rows = pd.DataFrame(map(json.loads, (RESULTS / "advice" / "advice.jsonl").read_text().splitlines()))
+    rows = rows_of("advice", "advice.jsonl")
     own = rows[rows["kind"] == row]
     if column == "tables":
         return str(len(own))
@@ -175,14 +181,14 @@ def before_after_cell(row, column):
 
 def where_cell(row, column):
     """A cell "mean (rank)" of the table of where rows are kept; columns are learners."""
-    rows = pd.DataFrame(map(json.loads, (RESULTS / "where" / "where.jsonl").read_text().splitlines()))
+    rows = rows_of("where", "where.jsonl")
     wide = rows[rows["learner"] == column].pivot_table(index="table", columns="where", values="average_precision")
     return f"{wide[row].mean():.3f} ({wide.rank(axis=1, ascending=False).mean()[row]:.1f})"
 
 
 def law_cell(row, column):
     """A cell "energy distance / AUC" of the table of known distributions; a column is "distribution, rows"."""
-    rows = pd.DataFrame(map(json.loads, (RESULTS / "law" / "law.jsonl").read_text().splitlines()))
+    rows = rows_of("law", "law.jsonl")
     law, n = column.split(", ")
     own = rows[(rows["law"] == law) & (rows["n"] == int(n.replace(",", ""))) & (rows["method"] == row)]
     return f"{own['energy_distance'].mean():.3f} / {own['auc'].mean():.2f}"
@@ -206,7 +212,7 @@ IMPUTED = {"AvgMAE": "avg_mae", "MinMAE": "min_mae", "coverage": "coverage", "en
 
 def mixed_cell(name, before, row, column):
     """A cell of a table of one benchmark of mixed tables; what was measured stands in the paragraph before it."""
-    rows = pd.DataFrame(map(json.loads, (RESULTS / "mixed" / f"{name}.jsonl").read_text().splitlines()))
+    rows = rows_of("mixed", f"{name}.jsonl")
     if name == "credible_rows":
         own = rows[rows["method"] == row]
         if column == "near-copies":
@@ -227,7 +233,7 @@ def mixed_cell(name, before, row, column):
 
 def outlier_cell(before, row, column):
     """A cell of a table of outlier detection; the setting is the first word of the paragraph before it."""
-    rows = pd.DataFrame(map(json.loads, (RESULTS / "outliers" / "outliers.jsonl").read_text().splitlines()))
+    rows = rows_of("outliers", "outliers.jsonl")
     rows = rows[rows["setting"] == before.strip().split("\n\n")[-1].split()[0].strip(":").lower()]
     measure = {"ROC AUC": "roc_auc", "average precision": "average_precision", "seconds": "seconds"}[column]
     wide = rows.pivot_table(index="table", columns="method", values=measure)

@@ -56,3 +56,13 @@ def test_degenerate_columns_and_labels():
     np.testing.assert_array_equal(column_gains(columns, np.zeros(20, int)), np.ones(3))  # one class
     assert column_gains(columns[:, 2:], labels) == 1  # nothing to compare with
     assert np.isfinite(column_gains(columns[:2], labels[:2])).all()
+
+
+def test_rare_rows_of_a_large_table_all_count():
+    rng = np.random.default_rng(5)
+    labels = (np.arange(40_000) % 1000 == 0).astype(int)  # 40 rare rows
+    columns = rng.normal(size=(40_000, 50))
+    columns[:, 4] += 1.5 * labels
+    gains = column_gains(columns, labels)
+    assert gains[4] > 0.8
+    assert np.delete(gains, 4).mean() < 0.15

@@ -60,12 +60,6 @@ def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_scikit_learn_checks_of_auto():
-    """In one test, so that one process compiles each program once."""
-    for estimator, check in estimator_checks_generator(light("auto")):
-        check(estimator)
-
-
 @pytest.mark.slow  # every table of another width compiles the model of mixed rows anew
 @parametrize_with_checks([ScoreImputer(**{**LIGHT, "max_steps": 50})])
 def test_scikit_learn_checks_of_the_imputer(estimator, check):

@@ -13,9 +13,8 @@ from sklearn.neighbors import KernelDensity
 from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, pytree
-from scorefield.estimators import classifier as classifier_module
+from scorefield.estimators import classifier_fitting, density_fitting
 from scorefield.estimators import density as density_module
-from scorefield.estimators import density_fitting
 from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.joint_model import Frame
 from scorefield.fields.base import Field
@@ -137,7 +136,7 @@ def test_the_joint_model_sees_classes_that_differ_in_a_narrow_direction(monkeypa
 
     assert excess() < 0.04
     isotropic = Frame((0.3 * np.eye(D)).astype(np.float32), np.zeros((D, 0)))
-    monkeypatch.setattr(classifier_module, "class_frame", lambda rows, labels, noise: isotropic)
+    monkeypatch.setattr(classifier_fitting, "class_frame", lambda rows, labels, noise: isotropic)
     assert excess() > 0.1  # the control
 
 

@@ -42,6 +42,14 @@ def test_noise_is_added_to_all_parts():
     np.testing.assert_allclose(noisy.covariances - plain.covariances, np.tile(0.25 * np.eye(2), (2, 1, 1)), atol=1e-4)
 
 
+def test_units_of_columns_do_not_matter():
+    rows = two_parts().exact_rows(np.random.default_rng(6), 300)
+    units = np.array([1e-3, 1e5])
+    plain, scaled = (fit_mixture(np.random.default_rng(7), rows * own) for own in (1.0, units))
+    np.testing.assert_allclose(scaled.means, plain.means * units, rtol=1e-3)
+    np.testing.assert_allclose(scaled.covariances, plain.covariances * np.outer(units, units), rtol=1e-2)
+
+
 def test_exact_rows_follow_the_density():
     truth, rng = two_parts(), np.random.default_rng(4)
     rows, (mean, covariance) = truth.exact_rows(rng, 40_000), truth.moments()
@@ -55,8 +63,13 @@ def test_exact_rows_follow_the_density():
 def test_rows_that_are_copies_or_too_few_give_a_regular_mixture():
     rng = np.random.default_rng(5)
     few = rng.normal(size=(12, 3))
-    for rows in (few, np.repeat(few, 10, axis=0), np.column_stack([few, np.ones(12)])):
+    for rows in (few, np.repeat(few, 10, axis=0)):
         found = fit_mixture(rng, rows)
         assert np.isfinite(log_density(found, rows)).all()
         assert np.linalg.eigvalsh(np.asarray(found.covariances, float)).min() > 1e-3
+    constant = fit_mixture(rng, np.column_stack([few, np.full(12, 5.0)]), noise=0.01)
+    drawn = constant.exact_rows(rng, 200)[:, 3]
+    assert np.abs(drawn - 5).max() < 0.06  # noise alone
+    with pytest.raises(ValueError, match="constant column 3"):
+        fit_mixture(rng, np.column_stack([few, np.full(12, 5.0)]))
     assert most_parts(12, 20) == 0

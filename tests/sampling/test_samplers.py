@@ -192,7 +192,8 @@ def test_chunks_do_not_change_the_draws(key, skewed_mixture, monkeypatch):
     rows = np.asarray(skewed_mixture.sample(key, 50))
     whole = Langevin(chain_length=5).sample(key, skewed_mixture, 600, rows).rows
     monkeypatch.setattr(chains, "CHUNK_VALUES", 1)
-    np.testing.assert_array_equal(Langevin(chain_length=5).sample(key, skewed_mixture, 600, rows).rows, whole)
+    again = Langevin(chain_length=5).sample(key, skewed_mixture, 600, rows).rows
+    np.testing.assert_allclose(again, whole, atol=1e-6)  # products of other sizes are rounded otherwise
 
 
 def test_too_large_a_step_is_flagged_and_retried(key, skewed_mixture):

@@ -209,7 +209,7 @@ def test_only_what_is_of_one_shape(table, monkeypatch):
         X[:520], y[:520]
     )  # "auto": 70 rows, no network
     assert asked == [2]
-    assert [len(density.candidates_) for density in few.densities_] == [2, 2, 2]
+    assert [len(density.candidates_) for density in few.densities_] == [3, 3, 3]
 
 
 def test_features_of_all_classes_train_together(table, monkeypatch):

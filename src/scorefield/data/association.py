@@ -15,17 +15,28 @@ def column_gains(columns, labels, weights=None):
     numbers, c; a column with association r gets the factor sqrt(1 - c / r). Few rows with many columns have their few
     strong columns singled out, as trees do; with many rows next to all columns that matter keep their size.
     """
-    n, d = columns.shape
-    weights = np.ones(n) if weights is None else weights * (n / weights.sum())
-    kept = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(int)
-    shares = np.eye(labels.max() + 1)[labels[kept]] * weights[kept, None]
+    d = columns.shape[1]
+    kept = _some_of_each(labels)
+    weights = np.ones(len(kept)) if weights is None else weights[kept]
+    weights = weights * (len(kept) / max(weights.sum(), 1e-9))
+    shares = np.eye(labels.max() + 1)[labels[kept]] * weights[:, None]
     shares = shares[:, shares.sum(axis=0) > 0]
     degrees = shares.shape[1] - 1
-    if degrees == 0:
+    if degrees < 1:
         return np.ones(d)
     found = np.maximum(_of_means(columns[kept], shares), [_of_bins(column, shares) for column in columns[kept].T])
     by_chance = chi2.isf(1 / d, degrees) / degrees
     return np.sqrt(np.clip(1 - by_chance / np.maximum(found, 1e-9), LEAST_GAIN**2, 1.0))
+
+
+def _some_of_each(labels):
+    """Indices of all rows, or of about MAX_ROWS of a larger table; small classes are kept whole."""
+    if len(labels) <= MAX_ROWS:
+        return np.arange(len(labels))
+    rng, classes = np.random.default_rng(0), np.unique(labels)
+    each = [np.flatnonzero(labels == k) for k in classes]
+    return np.concatenate([own if len(own) * len(classes) <= MAX_ROWS
+                           else rng.choice(own, MAX_ROWS // len(classes), replace=False) for own in each])  # fmt: skip
 
 
 def _of_means(columns, shares):

@@ -82,7 +82,7 @@ class FitsField:
             _warn_of_a_rough_field(key, field, rows)
         order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
         self.start_rows_ = rows[np.sort(order)]
-        self.least_variance_ = _least_variance(field, rows) + self.noise_**2
+        self.least_variance_ = _least_variance(field, rows, self.noise_)
         self._set_anchor(key, field, rows)
 
     def _candidates(self, n, d):
@@ -222,12 +222,12 @@ class FitsField:
         return start, NoisyRows(objective, noise) if noise else objective
 
 
-def _least_variance(field, rows):
-    """Variance along the narrowest direction of the rows, or of a part of a mixture."""
+def _least_variance(field, rows, noise):
+    """Variance along the narrowest direction of the rows with noise, or of a part of a mixture, which has it."""
     if isinstance(field, GaussianMixture):
         return float(np.linalg.eigvalsh(np.asarray(field.covariances, np.float64)).min())
     covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
-    return float(np.linalg.eigvalsh(covariance)[0].clip(0))
+    return float(np.linalg.eigvalsh(covariance)[0].clip(0)) + noise**2
 
 
 def _warn_of_a_rough_field(key, field, rows):
@@ -285,7 +285,7 @@ def history_of(fit):
 
 
 def candidate_models(n, d):
-    """What "auto" tries: a shrunk Gaussian for a handful of rows, mixtures and a kernel too for tens, networks above.
+    """What "auto" tries: a shrunk Gaussian for a handful of rows, a kernel too for tens, networks above; and mixtures.
 
     The kernel model is left out from a hundred rows on: it can match scores as well as an energy and yet misplace the
     masses of modes that lie apart, which the loss that decides cannot see.

@@ -30,9 +30,10 @@ def resample_to_parquet(sampler, frame, target, folder):
     sampler : ScoreOverSampler
         It is not changed. Only rows of the classes that it enlarges are checked for missing values.
     frame : dask dataframe
-        Its index is not written. It is read three times, unless it is persisted: to count the labels, to gather the
-        rare rows, and to write; and twice more for each class that is enlarged, to choose up to 2,000 rows of the
-        others that judge the generated ones (not with ``selectivity=1``).
+        Its index is not written. It is read four times, unless it is persisted: to count the labels, to gather the
+        rare rows, for the ranges of numbers (not with given ``bounds``), and to write; and twice more for each class
+        that is enlarged, to choose up to 2,000 rows of the others that judge the generated ones (not with
+        ``selectivity=1``).
     target : column label
         The column that holds the classes.
     folder : path

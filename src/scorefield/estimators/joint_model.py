@@ -1,8 +1,8 @@
 """The joint model of a classifier: noise shaped by the classes, members with two views of the columns, their logits.
 
 Half of the members see the columns alone; the others see them whitened too, which shows differences of correlated
-columns at their own scale. Every second member of each half sees a column by what it tells of the label alone: among
-many columns the few that matter stand out, as they do for trees.
+columns at their own scale. The first, third and so on of each half see a column by what it tells of the label alone:
+among many columns the few that matter stand out, as they do for trees.
 """
 
 import functools

@@ -256,7 +256,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
         integers = np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes])
         limits = self._limits(numbers.shape[1])
-        if limits is None and self.bounds is not None:
+        if limits is None and self.bounds is not None and any(self.sampling_strategy_.values()):
             limits = ranges() if ranges else (numbers.min(axis=0), numbers.max(axis=0))
         seed = seed_from(self.random_state) % (1 << 31)
         wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}

@@ -29,7 +29,8 @@ STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
 NOISE, GENERATOR_MEMBERS, GENERATOR_STEPS = 0.15, 2, 1000  # `benchmarks/credible_rows.py`
 MAX_START_ROWS = 1024  # per class
 STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
-GAPS_BY_CHANCE = 0.001  # p-value below which gaps are taken to tell the label
+# p-value below which, and share of the variance of ranks above which, gaps are taken to tell the label.
+GAPS_BY_CHANCE, LEAST_TOLD = 0.001, 0.005
 
 
 def _typical_rows(draws, layout):
@@ -224,10 +225,11 @@ def fit_row_model(
 
 
 def gaps_tell_labels(n_gaps, labels):
-    """Whether rows of some class have more gaps than others: copies with hidden cells would teach that they do not."""
+    """Whether rows of some class have clearly more gaps than others: hidden cells would teach that they do not."""
     if np.ptp(n_gaps) == 0 or np.ptp(labels) == 0:
         return False
-    return kruskal(*(n_gaps[labels == k] for k in np.unique(labels))).pvalue < GAPS_BY_CHANCE
+    found = kruskal(*(n_gaps[labels == k] for k in np.unique(labels)))
+    return found.pvalue < GAPS_BY_CHANCE and found.statistic / (len(labels) - 1) > LEAST_TOLD
 
 
 def fit_generator(key, space, rows, labels, *, hidden, noise=None, max_steps=None, callback=None):

@@ -58,7 +58,7 @@ class GaussianMixture(Field):
 
 def mixture(weights: object, means: object, covariances: object) -> GaussianMixture:
     """A `GaussianMixture` from arrays; weights are normalised."""
-    w, m, c = (np.asarray(a, dtype=np.float32) for a in (weights, means, covariances))
+    w, m, c = (np.asarray(a, dtype=np.float64) for a in (weights, means, covariances))
     if m.ndim != 2 or w.shape != m.shape[:1] or c.shape != (*m.shape, m.shape[1]) or (w <= 0).any():
         raise ValueError(
             "Expected positive weights (k,), means (k, d) and covariances (k, d, d), "

@@ -111,7 +111,7 @@ class Sampler(_Parameters):
         if self.needs == "potential" and not field.conservative:
             raise ValueError(
                 f"{type(self).__name__} needs a field with a potential, got {type(field).__name__}; "
-                "use model='energy', 'kernel' or 'gaussian', or sample with Langevin."
+                "use model='energy', 'kernel', 'mixture' or 'gaussian', or sample with Langevin."
             )
         if self.needs == "levels" and not isinstance(field, DiffusionField):
             raise ValueError(

@@ -15,9 +15,10 @@ MEASURES = ("average_precision", "log_loss", "brier", "f1", "f1_tuned", "roc_auc
 
 def explorer(found):
     """HTML with its own script and numbers, of (experiment, headers, rows) for each experiment."""
-    results = {
-        experiment.name: {"title": experiment.title, "learners": _learners(rows)} for experiment, _, rows in found
-    }
+    learners = [(experiment, _learners(rows)) for experiment, _, rows in found]
+    results = {each.name: {"title": each.title, "learners": own} for each, own in learners if own}
+    if not results:
+        return Raw("")
     text = (importlib.resources.files(__package__) / "explorer.html").read_text(encoding="utf-8")
     ours = [OUR_CLASSIFIER, OURS_CLEAR, OURS]
     return Raw(text.replace("/*RESULTS*/", _embedded(results)).replace("/*OURS*/", _embedded(ours)))
@@ -37,7 +38,7 @@ def _learners(rows):
             metric: {
                 "name": METRICS[metric],
                 "lower": metric in LOWER_IS_BETTER or metric == "seconds",
-                "values": own.round(4).tolist(),
+                "values": own.round(6).tolist(),
             }
             for metric, own in values.items()
             if own.size and np.isfinite(own).all()
