@@ -111,8 +111,21 @@ def speed(name):
     return {(row["job"], row["batch"]) if "batch" in row else row["job"]: row for row in rows}
 
 
+def classifier_time_cells():
+    rows = {(row["table"], row["method"]): row for row in rows_of("speed", "classifier_time.jsonl").to_dict("records")}
+    cells = {}
+    for table in dict.fromkeys(table for table, method in rows if method != "cold"):
+        own = rows[table, "ScoreClassifier"]
+        times = [f"{own['seconds'] / rows[table, m]['seconds']:.2f}" for m in ("XGBoost, tuned", "version before")]
+        methods = ("ScoreClassifier", "XGBoost, tuned", "HistGradientBoosting", "forest of 500")
+        cells[table] = times + [f"{rows[table, method]['log_loss']:.3f}" for method in methods]
+    return cells
+
+
 def speed_cells(name):
     """Words in the name of a row to its cells, for the tables of one speed benchmark."""
+    if name == "classifier_time":
+        return classifier_time_cells()
     rows = speed(name)
     if name == "score_matching_step":
         jobs = {"Jacobians": "jacfwd", "torch loop": "torch autograd loop", "sliced": "torch, one sliced projection"}
