@@ -5,12 +5,18 @@ generator saw; its cross-validated AUC is .5 where it cannot. The training rows 
 is a generated row that is closer to a training row than 95 % of fresh real rows are; fresh rows have .05 of them by
 definition. Distances add absolute differences of normal scores and the number of different categories.
 
-    python benchmarks/credible_rows.py [--quick] [--repeats 5] [--jobs 2] [--out results/mixed]
+    python benchmarks/credible_rows.py [--quick] [--repeats 5] [--jobs 2] [--before SRC] [--out results/mixed]
 
-CTGAN and arfpy are run where they are installed.
+CTGAN and arfpy are run where they are installed. `--before` is the folder `src` of an older version of this library,
+which is given categories as such and tables without gaps, since it refused them.
 """
 
+import os
+import pathlib
+import pickle
+import subprocess
 import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -25,12 +31,39 @@ from scorefield import ScoreDensity, ScoreOverSampler
 from scorefield.data.row_space import RowSpace, split_rows
 
 NAMES = ("adult", "telco-churn", "default", "titanic")
+BEFORE = """
+import pickle, sys, warnings
+warnings.simplefilter("ignore")
+from scorefield import ScoreOverSampler
+with open(sys.argv[1], "rb") as file:
+    frame, y, n, seed = pickle.load(file)
+rows = ScoreOverSampler({1: n}, random_state=seed).fit_resample(frame, y)[0].iloc[len(frame):]
+with open(sys.argv[1], "wb") as file:
+    pickle.dump(rows, file)
+"""
 
 
 def ours(frame, y, n, seed, quick):
     density = ScoreDensity(max_steps=50) if quick else None
     sampler = ScoreOverSampler({1: int(y.sum()) + n}, density=density, random_state=seed)
     return sampler.fit_resample(frame, y)[0][sampler.is_synthetic_]
+
+
+def version_before(frame, y, n, seed, quick):
+    """The over-sampler of an older version, in a process of its own."""
+    if not os.environ.get("OLDER_SCOREFIELD"):
+        raise ImportError("no older version was given")
+    codes, encoder, text = encode_ordinal(frame)
+    filled = codes.astype(frame.drop(columns=text).dtypes)
+    if text:
+        filled[text] = pd.DataFrame(encoder.inverse_transform(codes[text]), columns=text).astype("category")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "table"
+        path.write_bytes(pickle.dumps((filled, y, int(y.sum()) + n, seed)))
+        environment = {**os.environ, "PYTHONPATH": os.environ["OLDER_SCOREFIELD"]}
+        subprocess.run([sys.executable, "-c", BEFORE, path], check=True, env=environment)
+        rows = pickle.loads(path.read_bytes()).reset_index(drop=True)
+    return rows.astype(dict.fromkeys(text, object))
 
 
 def smotenc(frame, y, n, seed, quick):
@@ -79,7 +112,7 @@ def arf(frame, y, n, seed, quick):
 
 
 METHODS = {
-    "training rows": training_rows, "ours": ours, "SMOTENC": smotenc,
+    "training rows": training_rows, "ours": ours, "version before": version_before, "SMOTENC": smotenc,
     "independent columns": independent_columns, "CTGAN": ctgan, "arf": arf,
 }  # fmt: skip
 
@@ -126,8 +159,14 @@ def measure(task):
     return {"table": name, "method": method, "seed": seed, "n": n, "auc": float(auc), "near_copies": float(near)}
 
 
+def with_options(parser):
+    with_jobs(parser)
+    parser.add_argument("--before", type=pathlib.Path, help="folder src of an older version")
+
+
 def main():
-    options = parse(__doc__, repeats=5, extend=with_jobs, out="results/mixed")
+    options = parse(__doc__, repeats=5, extend=with_options, out="results/mixed")
+    os.environ["OLDER_SCOREFIELD"] = str(options.before or "")
     results = Rows("credible_rows", options)
     names, repeats = (NAMES[-1:], 1) if options.quick else (NAMES, options.repeats)
     tasks = [(name, method, seed, options.quick) for name in names for method in METHODS for seed in range(repeats)]

@@ -263,7 +263,7 @@ def test_scikit_learn_callbacks(rng):
 
 
 CLASSIFIERS = {
-    "joint": ScoreClassifier(n_members=4, random_state=0),
+    "joint": ScoreClassifier(n_members=2, random_state=0),
     "gaussian": ScoreClassifier(ScoreDensity(model="gaussian"), random_state=0),
     "generative joint": ScoreClassifier(label_weight=0.0, random_state=0),
 }
