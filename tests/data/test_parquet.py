@@ -15,8 +15,7 @@ from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.estimators import classifier as classifier_module
-from scorefield.estimators import joint_model
+from scorefield.estimators import classifier_fitting, joint_model
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
 
@@ -382,7 +381,7 @@ def test_mixed_files_are_learned_from_a_sample(tmp_path, monkeypatch):
     table, fresh = mixed(3000, 0), mixed(1000, 1)
     path = write(table, tmp_path / "t.parquet")
     light = {"n_members": 1, "hidden": (16,), "max_steps": 150, "random_state": 0}
-    monkeypatch.setattr(classifier_module, "MIXED_ROWS", 1000)
+    monkeypatch.setattr(classifier_fitting, "MIXED_ROWS", 1000)
     with pytest.warns(UserWarning, match="1000 of its 3000 rows are learned from"):
         model = ScoreClassifier(**light).fit(path, "y")
     assert model.feature_names_in_.tolist() == ["a", "colour", "since"]

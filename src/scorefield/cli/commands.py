@@ -10,7 +10,8 @@ from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
 from scorefield.estimators import counterfactuals as near
-from scorefield.estimators.classifier import MIXED_ROWS, ScoreClassifier
+from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.classifier_fitting import MIXED_ROWS
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector

@@ -17,13 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import from_plain, stored_by_public_name
-from scorefield.data.buffer import fits_in_memory
 from scorefield.data.dask import partition_wise
-from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import raw_rows
 from scorefield.estimators._sklearn import (
@@ -49,7 +46,6 @@ from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
 from scorefield.sampling.samplers import MALA
 
-MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 MALA_STEP = 0.05  # in standard deviations of the class
 
 
@@ -215,46 +211,6 @@ class ScoreClassifier(
         if len(weights) and np.ptp(weights) == 0:
             return X, y, None
         return X, y, weights / weights.mean()
-
-    def _fit_path(self, path, target):
-        """Learn from Parquet files; those that fit into the buffer are read whole."""
-        if not isinstance(target, str):
-            raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
-        if not isinstance(self.density, str):
-            raise ValueError(
-                f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
-            )
-        for name in ("space_", "encoder_"):
-            vars(self).pop(name, None)  # of an earlier table
-        table = ParquetTable(path, target)
-        if table.is_mixed:
-            self._fit_sample(table)
-            return
-        self.dtype_ = table.dtype.str
-        if fits_in_memory(table):
-            self._fit(*table.read())
-        else:
-            self._set_classes(table.classes, table.counts)
-            self._fit_streamed(key_from(self.random_state), table)
-        self.n_features_in_ = len(table.names)
-        self.feature_names_in_ = np.array(table.names, dtype=object)
-
-    def _fit_sample(self, table):
-        """Learn from random rows of Parquet files with gaps or columns that are not numbers."""
-        rng = host_rng(key_from(self.random_state), Stream.BUFFER_DRAWS)
-        X, y, weights = table.sample(rng, MIXED_ROWS)
-        if len(X) < table.n_rows:
-            warn_caller(
-                f"{table.path} has gaps or columns that are not numbers, so {len(X)} of its {table.n_rows} rows are "
-                "learned from, weighted so that classes keep their shares."
-            )
-        X, y = self._read_new(X, y, ensure_min_samples=2)
-        if self.class_weight is not None:
-            factors = self.class_weight
-            if isinstance(factors, str):  # "balanced", by the rows of the files
-                factors = dict(zip(table.classes.tolist(), table.n_rows / table.counts, strict=True))
-            weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
-        self._fit(X, y, None if weights is None else weights / weights.mean())
 
     @property
     def log_constants_(self):

@@ -3,12 +3,14 @@
 import jax
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.class_weight import compute_sample_weight
 
 from scorefield._jax.batching import standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import to_plain
-from scorefield.data.buffer import RowBuffer
+from scorefield.data.buffer import RowBuffer, fits_in_memory
+from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_units
 from scorefield.data.splits import same_rows, stratified_folds
@@ -24,10 +26,51 @@ from scorefield.inference.decisions import check_costs
 from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3
+MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
 
 class FitsClasses:
     """Mixin of `ScoreClassifier`: its fit of tables in memory and in parts."""
+
+    def _fit_path(self, path, target):
+        """Learn from Parquet files; those that fit into the buffer are read whole."""
+        if not isinstance(target, str):
+            raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
+        if not isinstance(self.density, str):
+            raise ValueError(
+                f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
+            )
+        for name in ("space_", "encoder_"):
+            vars(self).pop(name, None)  # of an earlier table
+        table = ParquetTable(path, target)
+        if table.is_mixed:
+            self._fit_sample(table)
+            return
+        self.dtype_ = table.dtype.str
+        if fits_in_memory(table):
+            self._fit(*table.read())
+        else:
+            self._set_classes(table.classes, table.counts)
+            self._fit_streamed(key_from(self.random_state), table)
+        self.n_features_in_ = len(table.names)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+
+    def _fit_sample(self, table):
+        """Learn from random rows of Parquet files with gaps or columns that are not numbers."""
+        rng = host_rng(key_from(self.random_state), Stream.BUFFER_DRAWS)
+        X, y, weights = table.sample(rng, MIXED_ROWS)
+        if len(X) < table.n_rows:
+            warn_caller(
+                f"{table.path} has gaps or columns that are not numbers, so {len(X)} of its {table.n_rows} rows are "
+                "learned from, weighted so that classes keep their shares."
+            )
+        X, y = self._read_new(X, y, ensure_min_samples=2)
+        if self.class_weight is not None:
+            factors = self.class_weight
+            if isinstance(factors, str):  # "balanced", by the rows of the files
+                factors = dict(zip(table.classes.tolist(), table.n_rows / table.counts, strict=True))
+            weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
+        self._fit(X, y, None if weights is None else weights / weights.mean())
 
     def _fit(self, X, y, weights=None):
         classes, labels = np.unique(y, return_inverse=True)

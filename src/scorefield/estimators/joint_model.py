@@ -106,27 +106,19 @@ def train_joint(
     rows, n_classes = table.x, len(frequencies)
     base = joint_base(rows, frame, layout)
     numbers = rows if layout is None else rows[:, : layout.n_numbers]
-    d = numbers.shape[1]
-    views = [columns_of(numbers)]
-    if d > 1 and len(rows) >= ROWS_PER_ROTATED * d:
-        views.append(columns_of(numbers, frame.whiten))
-    views = views if two_views else views[-1:]
+    views = _views(numbers, frame) if two_views else _views(numbers, frame)[-1:]
     weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
     share = DENOISED_SHARE if label_weight else 1.0
     objective = JointLoss(frame.color, float(label_weight), weights, share, labels_of_hidden)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
-    taught = label_weight > 0 and n_classes > 1
-    indicators = np.zeros((len(rows), 0)) if layout is None else map_rows(Method(layout, "indicators"), rows)
+    gains = _gains_of_members(table, layout) if label_weight and n_classes > 1 else lambda *member: None
     fits = {}
     for number, view in enumerate(views):  # members of one view have one shape
         own = range(number, len(splits), len(views))
         starts = [
-            init_joint(
-                keys[m], base, view, n_classes, hidden=hidden,
-                gains=_gains(view, indicators, table, splits[m], place % 2 == 0) if taught else None,
-            )
+            init_joint(keys[m], base, view, n_classes, hidden=hidden, gains=gains(view, splits[m], place))
             for place, m in enumerate(own)
-        ]  # fmt: skip
+        ]
         if not starts:
             continue
         trained = train_many(
@@ -140,13 +132,29 @@ def train_joint(
     return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
 
 
-def _gains(view, indicators, table, split, weighed):
-    """Gains of a member's columns and indicators from the rows that it trains on; ones if they are not weighed."""
-    seen = np.hstack([view.values[split.kept], indicators[split.kept]])
-    if not weighed:
-        return np.ones(seen.shape[1])
-    weights = None if table.weight is None else table.weight[split.kept]
-    return column_gains(seen, table.label[split.kept], weights)
+def _views(numbers, frame):
+    """The columns alone and, where there are enough rows, with whitened ones beside them."""
+    n, d = numbers.shape
+    whitened = [columns_of(numbers, frame.whiten)] if d > 1 and n >= ROWS_PER_ROTATED * d else []
+    return [columns_of(numbers), *whitened]
+
+
+def _gains_of_members(table, layout):
+    """A function of a member's view, split and place in the view: gains of its inputs, ones at every second place.
+
+    They are measured on the rows that the member trains on.
+    """
+    rows = table.x
+    indicators = np.zeros((len(rows), 0)) if layout is None else map_rows(Method(layout, "indicators"), rows)
+
+    def gains(view, split, place):
+        if place % 2:
+            return np.ones(view.n_inputs + indicators.shape[1])
+        weights = None if table.weight is None else table.weight[split.kept]
+        seen = np.hstack([view.values[split.kept], indicators[split.kept]])
+        return column_gains(seen, table.label[split.kept], weights)
+
+    return gains
 
 
 def _refill_own(refill, own):
