@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from scorefield._jax import pytrees
+from scorefield._jax.storage import from_plain, to_plain
 from scorefield.estimators import joint_model
 from scorefield.fields.mixtures import mixture
+from scorefield.fields.networks import Network
 from scorefield.training.loop import Trained
 
 
@@ -72,6 +74,23 @@ def random_networks():
             yield
 
     return context
+
+
+@pytest.fixture(scope="session")
+def with_random_additive():
+    """A function that gives a fitted joint classifier an additive model of random weights in its posterior."""
+
+    def change(model, share):
+        joint = from_plain(model.model_)
+        first = joint.members[0]
+        shape = (len(first.network.weights[0]), len(model.classes_))
+        rng = np.random.default_rng(1)
+        layer = Network((rng.normal(size=shape).astype(np.float32),), (rng.normal(size=shape[1]).astype(np.float32),))
+        additive = dataclasses.replace(first, network=layer)
+        model.model_ = to_plain(dataclasses.replace(joint, additive=additive, share=np.float32(share)))
+        return model
+
+    return change
 
 
 @pytest.fixture(scope="session")

@@ -162,7 +162,7 @@ def test_the_page_asks_the_network_for_nothing():
 
 
 @pytest.fixture(scope="module")
-def model(random_networks):
+def model(random_networks, with_random_additive):
     """A classifier of two columns, far from zero and of different units, that whitens them too."""
     rng = np.random.default_rng(0)
     y = np.repeat(["no", "yes"], [150, 50])
@@ -171,7 +171,7 @@ def model(random_networks):
         model = ScoreClassifier(n_members=2, hidden=(16, 16), priors=[0.6, 0.4], calibration=None, random_state=1)
         model.fit(X * [1, 20] + [1000, -5], y)
     model.temperature_, model.intercepts_, model.anchors_ = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
-    return model
+    return with_random_additive(model, 0.25)
 
 
 def show(browser, model, path):

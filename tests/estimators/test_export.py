@@ -76,7 +76,7 @@ def numbers():
 
 
 @pytest.fixture(scope="module")
-def fitted(random_networks):
+def fitted(random_networks, with_random_additive):
     """Fits of classifiers whose networks and calibration are made up."""
 
     def fit(X, y, **options):
@@ -85,7 +85,7 @@ def fitted(random_networks):
         n_classes = len(model.classes_)
         model.temperature_, model.intercepts_ = 1.7, np.linspace(-0.4, 0.3, n_classes)
         model.anchors_ = np.linspace(-3, 2, n_classes)[:, None] * [1, 0]
-        return model
+        return with_random_additive(model, 0.3)
 
     return fit
 
@@ -347,7 +347,8 @@ def base_and_outputs(told, rows):
         for number, category in given["spikes"]:
             x[:, number] *= codes[:, category] <= 0
     outputs = [network(member, x, indicators) for member in told["members"]]
-    return logs, np.mean(outputs, axis=0) if outputs else np.zeros((len(rows), 1))
+    additive = network(told["additive"], x, indicators) if told.get("additive") else None
+    return logs, np.mean(outputs, axis=0) if outputs else np.zeros((len(rows), 1)), additive
 
 
 def read(model, tmp_path):
@@ -360,10 +361,11 @@ def test_json_is_evaluated_alike_by_numpy(classifier, mixed, numbers, table, tmp
     model, X = (classifier, numbers[0]) if name == "numbers" else (mixed, table[0])
     model = copy.copy(model).set_params(margin=0.4)
     told = read(model, tmp_path)
-    assert (told["format"], told["version"], told["model"]) == (1, __version__, "ScoreClassifier")
+    assert (told["format"], told["version"], told["model"]) == (2, __version__, "ScoreClassifier")
     output = told["output"]
-    base, outputs = base_and_outputs(told, encode_rows(model, X))
-    logits = (outputs + output["class_constants"]) / output["temperature"] + output["intercepts"]
+    base, outputs, additive = base_and_outputs(told, encode_rows(model, X))
+    mixed_outputs = (1 - told["share"]) * outputs + told["share"] * additive
+    logits = (mixed_outputs + output["class_constants"]) / output["temperature"] + output["intercepts"]
     np.testing.assert_allclose(softmax(logits, axis=1), model.predict_proba(X), atol=1e-5)
     logs = log_softmax(logits, axis=1) - output["margin"] * (np.arange(len(output["classes"])) > 0)
     costs = softmax(logs, axis=1) @ np.array(output["costs"])
@@ -378,7 +380,7 @@ def test_json_of_densities_is_evaluated_alike_by_numpy(energy, mixed_density, nu
     density, X = (mixed_density, table[0]) if name == "mixed" else (energy, numbers[0])
     density = ScoreDensity(name, random_state=0).fit(X) if name in ("gaussian", "mixture") else density
     told = read(density, tmp_path)
-    base, outputs = base_and_outputs(told, encode_rows(density, X))
+    base, outputs, _ = base_and_outputs(told, encode_rows(density, X))
     found = base + outputs[:, 0] + told["output"]["constant"]
     np.testing.assert_allclose(found, density.score_samples(X), rtol=1e-5, atol=2e-5)
 

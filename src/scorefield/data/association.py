@@ -16,7 +16,7 @@ def column_gains(columns, labels, weights=None):
     strong columns singled out, as trees do; with many rows next to all columns that matter keep their size.
     """
     d = columns.shape[1]
-    kept = _some_of_each(labels)
+    kept = some_of_each(labels)
     weights = np.ones(len(kept)) if weights is None else weights[kept]
     weights = weights * (len(kept) / max(weights.sum(), 1e-9))
     shares = np.eye(labels.max() + 1)[labels[kept]] * weights[:, None]
@@ -29,14 +29,15 @@ def column_gains(columns, labels, weights=None):
     return np.sqrt(np.clip(1 - by_chance / np.maximum(found, 1e-9), LEAST_GAIN**2, 1.0))
 
 
-def _some_of_each(labels):
-    """Indices of all rows, or of about MAX_ROWS of a larger table; small classes are kept whole."""
-    if len(labels) <= MAX_ROWS:
+def some_of_each(labels, most=MAX_ROWS):
+    """Indices of all rows, or of about `most` of a larger table; small classes are kept whole."""
+    if len(labels) <= most:
         return np.arange(len(labels))
     rng, classes = np.random.default_rng(0), np.unique(labels)
     each = [np.flatnonzero(labels == k) for k in classes]
-    return np.concatenate([own if len(own) * len(classes) <= MAX_ROWS
-                           else rng.choice(own, MAX_ROWS // len(classes), replace=False) for own in each])  # fmt: skip
+    return np.concatenate([own if len(own) * len(classes) <= most
+                           else rng.choice(own, max(most // len(classes), 1), replace=False)
+                           for own in each])  # fmt: skip
 
 
 def _of_means(columns, shares):

@@ -45,6 +45,31 @@ def fit_temperature(logits, labels, weights=None, *, intercepts=False):
     return unpack(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
 
+def fit_share(logits, others, labels, weights=None):
+    """The share s of other logits, and the temperature T, that minimise the cross-entropy of ((1 - s) l + s o) / T.
+
+    A convex problem in the weights (1 - s) / T and s / T, which are not negative.
+    """
+    weights = np.ones(len(labels)) if weights is None else weights
+    both = np.stack([each - each.max(axis=1, keepdims=True) for each in (logits, others)])
+    rows = np.arange(len(labels))
+    start = np.array([1.0, 0.0])  # the logits as they are; a weak pull to it keeps the problem bounded
+
+    def loss(free):
+        scaled = np.tensordot(free, both, 1)
+        shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
+        away = (free - start) / PRIOR_DEVIATION
+        value = weights @ (logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * away @ away
+        residual = weights[:, None] * shares
+        residual[rows, labels] -= weights
+        return value, np.tensordot(both, residual, 2) + away / PRIOR_DEVIATION
+
+    bounds = [(0.0, 1 / TEMPERATURES[0])] * 2
+    found = minimize(loss, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=bounds).x
+    total = max(found.sum(), 1 / TEMPERATURES[1])
+    return float(found[1] / total), float(1 / total)
+
+
 def calibration_error(proba, labels):
     """Expected calibration error: probability less frequency in bins of equal size, averaged over rows and classes.
 

@@ -18,7 +18,7 @@ from scorefield.estimators.calibration import fit_temperature
 from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density_fitting import MAX_START_ROWS
 from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
-from scorefield.estimators.joint_model import class_frame, held_out_logits, train_joint
+from scorefield.estimators.joint_model import calibrated, class_frame, train_joint
 from scorefield.estimators.progress import ProgressReport
 from scorefield.estimators.row_model import fit_row_model
 from scorefield.estimators.table_input import refuse_mixed
@@ -176,10 +176,10 @@ class FitsClasses:
         """What prediction and sampling need of a trained joint model."""
         report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
+        if self.calibration == "auto" and self._calibrates_by_members():
+            model, self.temperature_ = calibrated(model, table, splits)
         self.model_, self.noise_color_ = to_plain(model), color
         self.anchor_seed_ = np.asarray(jax.random.key_data(key))
-        if self.calibration == "auto" and self._calibrates_by_members():
-            self.temperature_, _ = fit_temperature(*held_out_logits(model, table, splits))
 
     def _set_start_rows(self, key, rows, labels):
         # Permuted first: a sorted table must not start all chains at one end.

@@ -5,6 +5,7 @@ columns at their own scale. The first, third and so on of each half see a column
 among many columns the few that matter stand out, as they do for trees.
 """
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -15,11 +16,14 @@ import numpy as np
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield.data.association import column_gains
+from scorefield.estimators.additive_model import fit_additive
+from scorefield.estimators.calibration import fit_share, fit_temperature
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
 from scorefield.training.loop import train_many
 from scorefield.training.losses import JointLoss, LabelLoss
+from scorefield.training.together import n_threads, side_by_side
 
 # Of the within-class covariance of standardised rows: a direction that is narrower by far is taken for rounding.
 LEAST_VARIANCE = 1e-4
@@ -29,7 +33,11 @@ MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it sing
 DENOISED_SHARE = 0.25
 LEARNING_RATE = 0.01
 CHECK_STEPS = 50  # between looks at the held-out loss
-PATIENCE = 4  # looks: the labels' held-out loss turns early and does not come back
+LEAST_SHARE = 0.05  # of an additive model that is worth its place
+PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
+MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
+FEW_ROWS = 20  # of the smallest class
+FEW_COLUMNS = 10
 
 
 class Frame(NamedTuple):
@@ -111,32 +119,42 @@ def train_joint(
     share = DENOISED_SHARE if label_weight else 1.0
     objective = JointLoss(frame.color, float(label_weight), weights, share, labels_of_hidden)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
+    fewest = np.bincount(table.label, minlength=n_classes).min()
+    patience = PATIENCE if layout is None and label_weight and fewest >= FEW_ROWS else MORE_PATIENCE
     gains = _gains_of_members(table, layout) if label_weight and n_classes > 1 else lambda *member: None
-    fits = {}
-    for number, view in enumerate(views):  # members of one view have one shape
-        own = range(number, len(splits), len(views))
+    views = views[: len(splits)]
+    n_groups = len(views) if refill else min(len(views) * max(n_threads() // len(views), 1), len(splits))
+
+    def train_some(number, callback):
+        """Members of one view, which have one shape."""
+        view, own = views[number % len(views)], range(number, len(splits), n_groups)
         starts = [
-            init_joint(keys[m], base, view, n_classes, hidden=hidden, gains=gains(view, splits[m], place))
-            for place, m in enumerate(own)
+            init_joint(keys[m], base, view, n_classes, hidden=hidden, gains=gains(view, splits[m], m // len(views)))
+            for m in own
         ]
-        if not starts:
-            continue
-        trained = train_many(
+        return train_many(
             jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[splits[m] for m in own],
-            learning_rate=LEARNING_RATE, max_steps=max_steps, chunk_steps=CHECK_STEPS, patience=PATIENCE,
+            learning_rate=LEARNING_RATE, max_steps=max_steps, chunk_steps=CHECK_STEPS, patience=patience,
             held_out_objective=LabelLoss() if label_weight else objective, callback=callback,
             refill=refill and functools.partial(_refill_own, refill, own),
         )  # fmt: skip
-        fits.update(zip(own, trained, strict=True))
-    ordered = [fits[m] for m in range(len(splits))]
+
+    if refill is None:
+        trained = side_by_side(train_some, n_groups, callback)
+    else:  # which groups take from one buffer
+        trained = [train_some(number, callback) for number in range(n_groups)]
+    ordered = [trained[m % n_groups][m // n_groups] for m in range(len(splits))]
     return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
 
 
 def _views(numbers, frame):
     """The columns alone and, where there are enough rows, with whitened ones beside them."""
     n, d = numbers.shape
-    whitened = [columns_of(numbers, frame.whiten)] if d > 1 and n >= ROWS_PER_ROTATED * d else []
-    return [columns_of(numbers), *whitened]
+    if d == 1 or n < ROWS_PER_ROTATED * d:
+        return [columns_of(numbers)]
+    # Few columns alone have zeros beside them: one shape needs one program, and compiling takes longer than training.
+    none = np.zeros((d, d)) if d <= FEW_COLUMNS else None
+    return [columns_of(numbers, none), columns_of(numbers, frame.whiten)]
 
 
 def _gains_of_members(table, layout):
@@ -162,9 +180,18 @@ def _refill_own(refill, own):
     return tables, [splits[m] for m in own]
 
 
-def held_out_logits(model, table, splits):
-    """Logits (n, classes) and labels of the rows that each member held out, one member at a time."""
+def calibrated(model, table, splits):
+    """The model with an additive model in its posterior where that helps, and a temperature, by held-out labels.
+
+    Every row is judged by members that did not see it.
+    """
     logits = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
+    logits = np.concatenate(logits).astype(np.float64)
     held = np.concatenate([split.held for split in splits])
-    weights = None if table.weight is None else table.weight[held]
-    return np.concatenate(logits).astype(np.float64), table.label[held], weights
+    weights = None if table.weight is None else table.weight[held].astype(np.float64)
+    layout = getattr(model.base, "layout", None)
+    additive, others = fit_additive(table, splits, layout, logits.shape[1])
+    share, temperature = fit_share(logits, others, table.label[held], weights)
+    if share < LEAST_SHARE:
+        return model, fit_temperature(logits, table.label[held], weights)[0]
+    return dataclasses.replace(model, additive=additive, share=np.float32(share)), temperature

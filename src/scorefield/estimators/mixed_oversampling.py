@@ -13,9 +13,7 @@ from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield.data.checks import plain
 from scorefield.data.containers import append_rows, take_rows
 from scorefield.data.row_space import RowSpace
-from scorefield.estimators._sklearn import (
-    ArraysTransformer,
-)
+from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
 from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
 from scorefield.estimators.selection import (

@@ -22,7 +22,7 @@ from scorefield.fields.neural import BOUND
 from scorefield.fields.student import StudentT
 from scorefield.inference.decisions import check_costs
 
-FORMAT = 1  # raised when a reader of the earlier one would be wrong
+FORMAT = 2  # raised when a reader of the earlier one would be wrong
 EXPORTED_DENSITIES = ("energy", "gaussian", "mixture")
 
 
@@ -88,7 +88,11 @@ def _classifier_parts(model):
         "costs": costs,
         "margin": float(model.margin),
     }
-    return {"members": _column_networks(joint), "base": _base(joint.base), "output": output}
+    additive, share = None, 0.0
+    if joint.additive is not None:
+        (additive,), share = _column_networks([joint.additive]), float(joint.share)
+    posterior = {"additive": additive, "share": share}
+    return {"members": _column_networks(joint.members), **posterior, "base": _base(joint.base), "output": output}
 
 
 def plain_classes(classes):
@@ -111,7 +115,8 @@ def _density_parts(model):
         row_model = model._row_model()
         slopes = [_log_slopes(knots) for knots in row_model.space.scores.knots]
         output |= {"constant": float(model.log_constant_), "log_slopes": slopes}
-        return {"members": _column_networks(row_model.joint), "base": _base(row_model.joint.base), "output": output}
+        joint = row_model.joint
+        return {"members": _column_networks(joint.members), "base": _base(joint.base), "output": output}
     field = from_plain(model.model_)
     output["constant"] = float(model.log_constant_ + model._log_volume())
     if isinstance(field, Gaussian | GaussianMixture):
@@ -127,15 +132,15 @@ def _log_slopes(knots):
     return {"cuts": first[1:-1], "values": np.log(np.diff(scores) / np.diff(values))}
 
 
-def _column_networks(joint):
-    """The members of a joint model, whose energies are averaged."""
-    d = np.shape(joint.members[0].rotation)[0]
+def _column_networks(networks):
+    """Networks of a joint model."""
+    d = np.shape(networks[0].rotation)[0]
     return [
         _member(
             member.network, np.zeros(d), np.ones(d), REACH, rotation=member.rotation, columns=member.columns,
             thresholds=member.thresholds, slopes=member.slopes,
         )
-        for member in joint.members
+        for member in networks
     ]  # fmt: skip
 
 

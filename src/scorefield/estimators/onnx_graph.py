@@ -60,7 +60,7 @@ def onnx_model(described):
     energies = [_energies(graph, parts, member) for member in described["members"]]
     energies = graph("Div", graph("Sum", *energies), np.float32(len(energies))) if energies else None
     if "classes" in output:
-        results = _decision(graph, energies, output)
+        results = _decision(graph, _with_additive(graph, parts, energies, described), output)
     else:
         results = [_log_density(graph, parts, energies, described["base"], output)]
     model = helper.make_model(
@@ -154,6 +154,14 @@ def _energies(graph, parts, member):
         u = u if number == 0 else ACTIVATIONS[member["activation"]](graph, u)
         u = graph("Add", graph("MatMul", u, layer["weights"]), layer["bias"])
     return u
+
+
+def _with_additive(graph, parts, energies, described):
+    """Logits of the posterior: the energies and, by its share, an additive model of the labels."""
+    if described["additive"] is None:
+        return energies
+    share, additive = np.float32(described["share"]), _energies(graph, parts, described["additive"])
+    return graph("Add", graph("Mul", energies, np.float32(1) - share), graph("Mul", additive, share))
 
 
 def _views(graph, x, member):

@@ -76,32 +76,46 @@ def view(x: jax.Array, rotation: jax.Array) -> jax.Array:
 class JointEnergies:
     """x -> log joint densities of all classes (classes,), up to one constant.
 
-    The members' energies are averaged, which gives one energy per class and consistent fields, samples and posteriors.
+    The members' energies are averaged, which gives one energy per class and consistent fields and samples. The
+    posterior is that of the energies, or has a share of an additive model of the labels beside them.
     """
 
     members: tuple[ColumnNetwork, ...]
     base: Gaussian | ColumnMargins
+    additive: ColumnNetwork | None = None  # of one layer
+    share: Any = None  # of the additive model in the logits of the posterior; None without one
+
+    def log_ratios(self, x: jax.Array) -> jax.Array:
+        """Log joint densities minus log base(x)."""
+        return sum(network(x) for network in self.members) / len(self.members)  # type: ignore[return-value]
 
     def logits(self, x: jax.Array) -> jax.Array:
-        """Log joint densities minus log base(x); their softmax is the posterior."""
-        return sum(network(x) for network in self.members) / len(self.members)  # type: ignore[return-value]
+        """Logits of the posterior."""
+        return self.with_additive(self.log_ratios(x), x)
 
     def logits_at_inputs(self, inputs: jax.Array) -> jax.Array:
         """`logits` of the numbers and indicators of a row, see `RowLayout.inputs`."""
-        return sum(network.at_inputs(inputs) for network in self.members) / len(self.members)  # type: ignore[return-value]
+        ratios = sum(network.at_inputs(inputs) for network in self.members) / len(self.members)
+        if self.additive is None:
+            return ratios  # type: ignore[return-value]
+        return (1 - self.share) * ratios + self.share * self.additive.at_inputs(inputs)
+
+    def with_additive(self, ratios: jax.Array, x: jax.Array) -> jax.Array:
+        """Logits of the posterior at x from the log ratios there."""
+        return ratios if self.additive is None else (1 - self.share) * ratios + self.share * self.additive(x)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base).potential(x) + self.logits(x)
+        return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratios(x)
 
     def logits_and_energies(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`logits` and the log joint densities, in one pass."""
-        logits = self.logits(x)
-        return logits, jax.lax.stop_gradient(self.base).potential(x) + logits
+        ratios = self.log_ratios(x)
+        return self.with_additive(ratios, x), jax.lax.stop_gradient(self.base).potential(x) + ratios
 
     def scores(self, x: jax.Array) -> jax.Array:
         """The fields of all classes at x: (classes, d), in the numbers of a mixed row."""
         base = jax.lax.stop_gradient(self.base)(x)
-        return base + jax.jacrev(self.logits)(x)[:, : len(base)]
+        return base + jax.jacrev(self.log_ratios)(x)[:, : len(base)]
 
     def total(self, x: jax.Array) -> jax.Array:
         """log p(x) up to the constant: logsumexp over classes."""

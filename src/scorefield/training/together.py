@@ -1,15 +1,21 @@
 """Train the models of several fits at once: those of one shape share one program."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.errors import DivergedError
-from scorefield.training.loop import Trained, train_many
+from scorefield.training.loop import Progress, Trained, train_many
 from scorefield.training.minibatches import joined
+
+T = TypeVar("T")
+Callback = Callable[[Progress], bool | None] | None
 
 
 class Task(NamedTuple):
@@ -62,3 +68,37 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
             raise
         results.update(zip(numbers, fits, strict=True))
     return [results[number] for number in range(len(tasks))]
+
+
+def n_threads() -> int:
+    """Threads that are worth starting: one for each core, or one where an accelerator trains models in one program."""
+    if jax.default_backend() != "cpu":
+        return 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("NPROC", allowed))  # NPROC is what jax goes by
+
+
+def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callback) -> list[T]:
+    """function(number, callback) for n numbers, in as many threads: while one traces a program, another compiles.
+
+    The callback is called by one thread at a time. An error of the calling thread, such as an interrupt, ends the
+    others at their next call.
+    """
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    lock, over = threading.Lock(), threading.Event()
+
+    def watched(progress: Progress) -> bool | None:
+        with lock:
+            return over.is_set() or (callback(progress) if callback else None)
+
+    def in_thread(number: int) -> T:
+        with jax.default_device(device):  # a context of the calling thread
+            return function(number, watched)
+
+    with ThreadPoolExecutor(max(n - 1, 1)) as pool:
+        others = [pool.submit(in_thread, number) for number in range(1, n)]
+        try:
+            return [function(0, watched), *(other.result() for other in others)]
+        except BaseException:
+            over.set()
+            raise

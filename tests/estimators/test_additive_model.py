@@ -1,0 +1,147 @@
+"""The additive model of the labels: its optimum, its use, and what it costs where it is of none."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.metrics import log_loss
+
+from scorefield import ScoreClassifier
+from scorefield._jax.batching import map_rows
+from scorefield._jax.storage import from_plain
+from scorefield.estimators import additive_model
+from scorefield.estimators._sklearn import sparse_logistic
+from scorefield.estimators.additive_model import AdditiveInputs, fit_additive
+from scorefield.estimators.calibration import fit_share, fit_temperature
+from scorefield.estimators.ensemble import member_splits
+from scorefield.training.losses import LabelledRow
+from scorefield.training.minibatches import Split
+
+LIGHT = {"n_members": 4, "hidden": (16, 16), "max_steps": 200, "random_state": 0}
+
+
+def steps_in_few_columns(rng, n, d=40):
+    """Labels that depend on two of many columns, by a step in each."""
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    logits = 5 * (X[:, 3] > 0.4) + 4 * (X[:, 7] < -0.6) - 4.0
+    return X, (rng.random(n) < expit(logits)).astype(np.int32), expit(logits)
+
+
+def crossed(rng, n):
+    """Labels that no sum over columns can tell."""
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    return X, (rng.random(n) < expit(6 * X[:, 0] * X[:, 1])).astype(np.int32)
+
+
+def everything(n):
+    return [Split(np.arange(n), np.arange(n))]
+
+
+def test_sparse_weights_are_optimal(rng):
+    X, y, _ = steps_in_few_columns(rng, 300)
+    strength = 0.5
+    model = sparse_logistic(strength).set_params(tol=1e-6).fit(X.astype(float), y)
+    weights = model.coef_[0]
+    slopes = strength * X.T @ (y - expit(X @ weights + model.intercept_[0]))
+    assert 0 < np.sum(weights != 0) < 40
+    assert np.abs(slopes).max() < 1.01
+    np.testing.assert_allclose(slopes[weights != 0], np.sign(weights[weights != 0]), atol=0.01)
+
+
+def test_the_network_is_the_mean_of_the_splits_models(rng):
+    X, y, _ = steps_in_few_columns(rng, 200, d=8)
+    table = LabelledRow(X, y)
+    network, logits = fit_additive(table, everything(200), None, 2)
+    np.testing.assert_allclose(map_rows(network, X), logits, atol=1e-4)
+    splits = member_splits(rng, X, y, 4)
+    network, held = fit_additive(table, splits, None, 2)
+    assert held.shape == (sum(len(split.held) for split in splits), 2)
+    apart = [fit_additive(table, [Split(split.kept, np.arange(200))], None, 2)[0] for split in splits]
+    outputs = np.mean([map_rows(own, X) for own in apart], axis=0)
+    assert np.corrcoef(outputs[:, 1], map_rows(network, X)[:, 1])[0, 1] > 0.9  # strengths may differ
+
+
+def test_several_classes_and_one_that_a_split_lacks(rng):
+    X = rng.normal(size=(150, 3)).astype(np.float32)
+    y = np.where(X[:, 0] > 0.3, 2, np.where(X[:, 1] > 0, 1, 0)).astype(np.int32)
+    X = np.vstack([X, [[9, 9, 9]]]).astype(np.float32)
+    y = np.append(y, 3).astype(np.int32)
+    split = Split(np.arange(150), np.arange(151))  # its own class is held out alone
+    _, logits = fit_additive(LabelledRow(X, y), [split], None, 4)
+    assert np.isfinite(logits).all()
+    assert np.mean(logits.argmax(axis=1) == y) > 0.9
+    assert softmax(logits, axis=1)[:, 3].max() < 0.05
+
+
+def test_weights_count_as_repeated_rows(rng):
+    X, y, _ = steps_in_few_columns(rng, 150, d=8)
+    counts, strength = rng.integers(1, 4, 150), 0.3
+    rows, again = AdditiveInputs(LabelledRow(X, y), None).at(np.arange(150)), np.repeat(np.arange(150), counts)
+
+    def cost(found):
+        """What is minimised, over the repeated rows."""
+        logits = rows[again] @ found[:-1, 1] + found[-1, 1]
+        return np.abs(found[:, 1]).sum() + strength * np.logaddexp(0, np.where(y[again], -logits, logits)).sum()
+
+    alone = additive_model._one_against_rest(rows, y, np.ones(150), 2, strength)
+    weighted = additive_model._one_against_rest(rows, y, counts.astype(float), 2, strength)
+    copies = additive_model._one_against_rest(rows[again], y[again], np.ones(len(again)), 2, strength)
+    assert cost(weighted) == pytest.approx(cost(copies), rel=2e-3)
+    assert cost(alone) > 1.02 * cost(copies)
+
+
+def test_large_tables_cost_a_bounded_number_of_cells(rng, monkeypatch):
+    X, y, _ = steps_in_few_columns(rng, 3000)
+    y[:] = 0
+    y[::50] = X[::50, 3] > -1
+    monkeypatch.setattr(additive_model, "MAX_CELLS", 200_000)
+    inputs = AdditiveInputs(LabelledRow(X, y), None)
+    rows, chosen = additive_model._affordable(inputs, y, 2)
+    assert len(rows) * len(chosen) * 2 <= 200_000 < 3000 * len(inputs) * 2
+    assert set(np.flatnonzero(y == 1)) <= set(rows)
+    assert 3 in inputs.owners()[chosen]
+    network, logits = fit_additive(LabelledRow(X, y), everything(3000), None, 2)
+    np.testing.assert_allclose(map_rows(network, X), logits, atol=1e-3)
+    assert abs(softmax(logits, axis=1)[:, 1].mean() - y.mean()) < 0.25 * y.mean()  # the shares of the whole table
+
+
+def test_shares_of_two_models_are_found(rng):
+    first, second = rng.normal(0, 2, size=(2, 5000, 3))
+    shares = softmax((0.3 * first + 0.7 * second) / 1.5, axis=1)
+    labels = (rng.random((5000, 1)) > shares.cumsum(axis=1)).sum(axis=1)
+    share, temperature = fit_share(first, second, labels)
+    assert share == pytest.approx(0.7, abs=0.03)
+    assert temperature == pytest.approx(1.5, rel=0.08)
+    noise = rng.normal(0, 2, size=(5000, 3))
+    share, temperature = fit_share(second, noise, labels)  # of no use
+    assert share < 0.05
+    assert temperature == pytest.approx(fit_temperature(second, labels)[0], rel=0.1)
+
+
+def test_weighted_rows_count_in_shares(rng):
+    first, second = rng.normal(0, 2, size=(2, 400, 2))
+    labels, counts = rng.integers(0, 2, 400), rng.integers(1, 4, 400)
+    again = np.repeat(np.arange(400), counts)
+    found = fit_share(first, second, labels, counts.astype(float))
+    np.testing.assert_allclose(found, fit_share(first[again], second[again], labels[again]), atol=1e-3)
+
+
+def test_labels_that_follow_steps_are_learned_from_few_rows(rng):
+    X, y, _ = steps_in_few_columns(rng, 300)
+    fresh, _, truth = steps_in_few_columns(np.random.default_rng(9), 4000)
+    excess = {}
+    for calibration in ("auto", None):
+        model = ScoreClassifier(calibration=calibration, **LIGHT).fit(X, y)
+        proba = model.predict_proba(fresh)[:, 1]
+        excess[calibration] = np.mean(truth * np.log(truth / proba) + (1 - truth) * np.log((1 - truth) / (1 - proba)))
+    joint = from_plain(ScoreClassifier(**LIGHT).fit(X, y).model_)
+    assert joint.share > 0.5
+    assert excess["auto"] < 0.12 < excess[None]
+
+
+def test_interactions_are_left_to_the_networks(rng):
+    X, y = crossed(rng, 600)
+    model = ScoreClassifier(**LIGHT).fit(X, y)
+    share = from_plain(model.model_).share
+    assert share is None or share < 0.2
+    fresh, labels = crossed(np.random.default_rng(9), 2000)
+    assert log_loss(labels, model.predict_proba(fresh)) < 0.4  # log 2 by any additive model
