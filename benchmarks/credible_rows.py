@@ -25,10 +25,11 @@ from imblearn.over_sampling import SMOTENC
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from _mixed import TABLES, as_codes, boosting, encode_ordinal, is_text, load_mixed, parallel
+from _mixed import TABLES, as_codes, boosting, load_mixed, parallel
 from _timing import Rows, parse, with_jobs
 from scorefield import ScoreDensity, ScoreOverSampler
 from scorefield.data.row_space import RowSpace, split_rows
+from scorefield.studies.benchmark.mixed_tables import encode_ordinal, text_columns
 
 NAMES = ("adult", "telco-churn", "default", "titanic")
 BEFORE = """
@@ -104,7 +105,7 @@ def arf(frame, y, n, seed, quick):
 
     vars(np).setdefault("in1d", np.isin)  # a name of numpy 1, which arfpy still uses
     rare = frame[y == 1].dropna().reset_index(drop=True)
-    rare = rare.astype(dict.fromkeys(is_text(rare), object))
+    rare = rare.astype(dict.fromkeys(text_columns(rare), object))
     # It takes columns by name and by position, which agree for numbers alone.
     model = forests.arf(rare.set_axis(range(rare.shape[1]), axis=1), verbose=False)
     model.forde()
@@ -142,7 +143,7 @@ def measure(task):
     warnings.simplefilter("ignore")
     frame, y = load_mixed(name)
     order = np.random.default_rng(seed).permutation(len(frame))
-    kept, rest = order[: TABLES[name][2]], order[TABLES[name][2] :]
+    kept, rest = order[: TABLES[name][1]], order[TABLES[name][1] :]
     frame_kept, y_kept = frame.iloc[kept].reset_index(drop=True), y[kept]
     rare, fresh = frame_kept[y_kept == 1], frame.iloc[rest][y[rest] == 1].reset_index(drop=True)
     n = min(len(rare), len(fresh))

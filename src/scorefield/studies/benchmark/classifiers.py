@@ -68,11 +68,11 @@ def tuned_boosting(seed, cv, n_jobs=1):
 
 
 class TunedSVM:
-    """A support vector machine with the best of random draws by average precision, then Platt's probabilities."""
+    """A support vector machine with the best of random draws by a score, then Platt's probabilities."""
 
-    def __init__(self, seed, cv):
+    def __init__(self, seed, cv, scoring="average_precision"):
         space = {"C": loguniform(0.1, 100), "gamma": loguniform(0.001, 1)}
-        self.search = RandomizedSearchCV(SVC(cache_size=500), space, n_iter=DRAWS, cv=cv, scoring="average_precision",
+        self.search = RandomizedSearchCV(SVC(cache_size=500), space, n_iter=DRAWS, cv=cv, scoring=scoring,
                                          random_state=seed, refit=False)  # fmt: skip
 
     def fit(self, X, y):

@@ -4,6 +4,7 @@ import dataclasses
 
 from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
 from scorefield.studies.benchmark.explorer import explorer
+from scorefield.studies.benchmark.mixed import MIXED, MIXED_OVERSAMPLING
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
 
@@ -22,9 +23,18 @@ TUNED = dataclasses.replace(
 )
 EXPERIMENTS = {
     experiment.name: experiment
-    for experiment in (OVERSAMPLING, CLASSIFIERS, TUNED, PEERS, GENERATIVE, CLASSIFIER_PEERS)
+    for experiment in (
+        OVERSAMPLING,
+        CLASSIFIERS,
+        MIXED,
+        MIXED_OVERSAMPLING,
+        TUNED,
+        PEERS,
+        GENERATIVE,
+        CLASSIFIER_PEERS,
+    )
 }
-DEFAULT = (OVERSAMPLING.name, CLASSIFIERS.name)
+DEFAULT = (OVERSAMPLING.name, CLASSIFIERS.name, MIXED.name, MIXED_OVERSAMPLING.name)
 STUDY = Study(
     "Remedies for imbalance and classifiers on real tables",
     "Half of the rows of each table are its development half: this library's defaults were chosen on them, so they are "

@@ -49,7 +49,7 @@ def thin(index, y, n, rng):
     if len(index) <= n:
         return index
     kept = []
-    for label in (0, 1):
+    for label in np.unique(y):
         own = index[y[index] == label]
         kept.append(rng.permutation(own)[: round(n * len(own) / len(index))])
     return np.sort(np.concatenate(kept))
