@@ -109,6 +109,7 @@ def table():
             "height": height,
             "colour": colour,
             "warm": rng.random(200) < 0.3,
+            "rooms": rng.integers(1, 6, 200),
         }
     )
     for name in ("age", "gain", "colour"):
@@ -337,7 +338,11 @@ def base_and_outputs(told, rows):
     else:
         p = len(given["numbers"])
         x, known, codes = rows[:, :p].astype(float), rows[:, p : 2 * p], rows[:, 2 * p :]
-        levels = np.hstack([codes[:, [k]] == np.arange(size) for k, size in enumerate(given["levels"])])
+        reached = [np.equal, np.greater_equal]
+        levels = np.hstack([
+            reached[ordered](codes[:, [k]], np.arange(size))
+            for k, (size, ordered) in enumerate(zip(given["levels"], given["ordered"], strict=True))
+        ])  # fmt: skip
         deviations = np.array(base["deviations"])
         normal = -0.5 * (x / deviations) ** 2 - np.log(deviations) - 0.5 * np.log(2 * np.pi)
         logs = np.sum(normal * known, axis=1) + levels @ np.array(base["log_shares"])

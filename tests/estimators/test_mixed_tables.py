@@ -335,8 +335,8 @@ def test_gaps_that_tell_the_label_are_heard(monkeypatch):
     assert not row_model.gaps_tell_labels(X.mask(rng.random(X.shape) < 0.3).isna().sum(axis=1).to_numpy(), y)
 
     def loss():
-        model = ScoreClassifier(n_members=1, hidden=(32, 32), max_steps=200, calibration=None, random_state=0).fit(gone[:400], y[:400])
-        return log_loss(y[400:], model.predict_proba(gone[400:]))
+        model = ScoreClassifier(n_members=1, hidden=(32, 32), max_steps=200, calibration=None, random_state=0)
+        return log_loss(y[400:], model.fit(gone[:400], y[:400]).predict_proba(gone[400:]))
 
     heard = loss()
     monkeypatch.setattr(row_model, "gaps_tell_labels", lambda n_gaps, labels: False)

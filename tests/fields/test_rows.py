@@ -39,6 +39,17 @@ def known_law():
     return KnownLaw(Joint(fit_margins(rows, LAYOUT, np.zeros(0))), jnp.asarray(TABLE, jnp.float32))
 
 
+def test_neighbours_of_an_ordered_category_look_alike():
+    layout = RowLayout(1, (3, 4), ((0, -1), (-1, 0), (-1, 1)), (False, True))
+    seen = {code: layout.indicators(jnp.array([0.5, 1.0, 1.0, code])).tolist() for code in (-1.0, 0.0, 2.0, 3.0)}
+    assert seen == {
+        -1.0: [0, 1, 0, 0, 0, 0, 0, 1],  # a gap
+        0.0: [0, 1, 0, 1, 0, 0, 0, 1],
+        2.0: [0, 1, 0, 1, 1, 1, 0, 1],
+        3.0: [0, 1, 0, 1, 1, 1, 1, 1],
+    }
+
+
 def test_redrawn_columns_follow_the_energy():
     """Cells of a table of two categories, after many moves from one corner; the margins alone are the control."""
     law = known_law()

@@ -31,7 +31,8 @@ class RowSpace:
         variables = tuple((v.number, place[v.category]) for v in modelled)
         self.names = [v.name for v in modelled]  # of the columns of the layout
         sizes = tuple(v.n_levels for v in modelled if v.category >= 0)
-        self.layout = RowLayout(len(scores.knots), sizes, variables)
+        ordered = tuple(v.kind == "ordered" for v in modelled if v.category >= 0)
+        self.layout = RowLayout(len(scores.knots), sizes, variables, ordered)
 
     @classmethod
     def fit(cls, table, columns=None):

@@ -72,6 +72,7 @@ def _input(model):
         "numbers": [str(v.name) for v in variables if v.number >= 0],
         "categories": [category_names[k] for k in space.kept],
         "levels": list(layout.sizes),
+        "ordered": list(layout.ordered),
         "spikes": [[number, category] for number, category in layout.variables if number >= 0 and category >= 0],
     }
 
@@ -182,11 +183,11 @@ def _base(base):
         constant = gammaln((nu + size) / 2) - gammaln(nu / 2) - 0.5 * size * np.log(nu * np.pi)
         student = {"degrees": base.degrees, "per_column": base.per_column, "constant": volume + count * float(constant)}
         return {"kind": "student", **parts, **student}
-    shares = [
-        np.asarray(base.log_shares)[v, : base.layout.sizes[category]]
-        for v, (_, category) in enumerate(base.layout.variables)
-        if category >= 0
-    ]
+    layout, shares = base.layout, []
+    for v, (_, category) in enumerate(layout.variables):
+        if category >= 0:
+            own = np.asarray(base.log_shares)[v, : layout.sizes[category]]
+            shares.append(np.diff(own, prepend=0) if layout.ordered[category] else own)
     return {
         "kind": "columns",
         "deviations": np.asarray(base.deviations),

@@ -128,7 +128,12 @@ def _split(graph, rows, given):
     if levels:
         places = np.repeat(2 * p + np.arange(len(levels)), levels)
         codes = np.concatenate([np.arange(size) for size in levels]).astype(np.float32)
-        shown.append(graph.single(graph("Equal", graph.columns(rows, places), codes)))
+        own = graph.columns(rows, places)
+        reached = graph("Equal", own, codes)
+        if any(given["ordered"]):
+            below = graph("And", graph("Greater", own, codes), np.repeat(given["ordered"], levels))
+            reached = graph("Or", reached, below)
+        shown.append(graph.single(reached))
     parts = {"x": x, "known": known, "levels": shown[0] if shown else None}
     if given["spikes"]:
         parts["x"] = graph("Mul", x, _off_spikes(graph, rows, p, given["spikes"]))

@@ -22,6 +22,7 @@ class RowLayout:
     n_numbers: int = static()
     sizes: tuple[int, ...] = static()  # levels of each category
     variables: tuple[tuple[int, int], ...] = static()  # number and category of each column, -1 for none
+    ordered: tuple[bool, ...] = static(default=())  # whether the levels of each category have an order; () for none
 
     def split(self, row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Numbers, `known` and integer codes of a row."""
@@ -42,13 +43,20 @@ class RowLayout:
         return x.at[places].multiply(codes[categories] <= 0)
 
     def indicators(self, row: jax.Array) -> jax.Array:
-        """Zeros and ones for the level of each category, none of them at a gap, and for each known number."""
+        """Zeros and ones for the level of each category, none of them at a gap, and for each known number.
+
+        A level with an order has the ones of the levels below it too, so that neighbours look alike.
+        """
         _, known, codes = self.split(row)
         if not self.sizes:
             return known
         categories = np.repeat(np.arange(len(self.sizes)), self.sizes)
         levels = np.concatenate([np.arange(size) for size in self.sizes])
-        return jnp.concatenate([(codes[categories] == levels).astype(known.dtype), known])
+        own = codes[categories]
+        reached = own == levels
+        if any(self.ordered):
+            reached |= np.repeat(self.ordered, self.sizes) & (own > levels)
+        return jnp.concatenate([reached.astype(known.dtype), known])
 
     @property
     def n_indicators(self) -> int:
