@@ -162,7 +162,7 @@ def test_numbers_are_classified_alike(classifier, numbers, path):
 
 def test_mixed_rows_with_gaps_are_classified_alike(mixed, table, path):
     rows = encode_rows(mixed, table[0])
-    assert (rows.dtype, rows.shape) == (np.float32, (200, 2 * 3 + 3))
+    assert (rows.dtype, rows.shape) == (np.float32, (200, 2 * 3 + 4))
     assert {-1.0} < set(rows[:, 6:].ravel())
     probabilities = assert_classifies_alike(mixed, path, table[0])
     assert np.ptp(probabilities) > 0.5
@@ -301,9 +301,9 @@ def test_the_graph_tells_what_it_is(classifier, mixed, mixed_density, path):
     assert names == [["rows"], ["label", "probabilities"]]
     export_onnx(mixed, path)
     told = {prop.key: json.loads(prop.value) for prop in onnx.load(path).metadata_props if prop.value[0] == "["}
-    assert told["columns"] == ["age", "gain", "height", "colour", "warm"]
+    assert told["columns"] == ["age", "gain", "height", "colour", "warm", "rooms"]
     assert (told["numbers"], told["categories"], told["levels"]) == (
-        ["age", "gain", "height"], ["gain", "colour", "warm"], [2, 3, 2],
+        ["age", "gain", "height"], ["gain", "colour", "warm", "rooms"], [2, 3, 2, 5],
     )  # fmt: skip
     export_onnx(mixed_density, path)
     assert [value.name for value in onnx.load(path).graph.output] == ["log_density"]

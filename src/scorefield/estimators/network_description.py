@@ -187,7 +187,7 @@ def _base(base):
     for v, (_, category) in enumerate(layout.variables):
         if category >= 0:
             own = np.asarray(base.log_shares)[v, : layout.sizes[category]]
-            shares.append(np.diff(own, prepend=0) if layout.ordered[category] else own)
+            shares.append(np.diff(own, prepend=np.float32(0)) if layout.ordered[category] else own)
     return {
         "kind": "columns",
         "deviations": np.asarray(base.deviations),
