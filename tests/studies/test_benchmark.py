@@ -220,13 +220,14 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
 
 
 def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
+    learners = {"oversampling": set(remedies.learners(0)), "mixed-oversampling": {"logistic", "forest", "boosting"}}
+    repetitions = {"oversampling": 2, "classifier-peers": 1}
     for experiment, _, rows in committed:
-        assert {row["table"] for row in rows} == set(tables.TABLES)
-        learners = set(remedies.learners(0)) if experiment.name == "oversampling" else {"itself"}
-        repetitions = oversampling.SPLITS["n_repeats"] if experiment.name == "classifiers" else 1
-        expected = len(tables.TABLES) * oversampling.SPLITS["n_folds"] * repetitions
+        assert {row["table"] for row in rows} == set(experiment.config["tables"])
+        times = repetitions.get(experiment.name, oversampling.SPLITS["n_repeats"])
+        expected = len(experiment.config["tables"]) * oversampling.SPLITS["n_folds"] * times
         arms = Counter((row["arm"], row["learner"]) for row in rows)
-        assert {learner for _, learner in arms} == learners
+        assert {learner for _, learner in arms} == learners.get(experiment.name, {"itself"})
         assert set(arms.values()) == {expected}
         for row in rows:
             assert 0 <= row["average_precision"] <= 1

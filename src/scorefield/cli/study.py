@@ -20,7 +20,7 @@ def _run_study(registry, names, *, out, seeds, quick, jobs):
 
     matplotlib.use("Agg")
     chosen = [experiment for name, experiment in registry.EXPERIMENTS.items() if name in names]
-    counts = {e.name: seeds or (e.quick_seeds if quick else e.seeds) for e in chosen}
+    counts = {e.name: e.count(seeds, quick) for e in chosen}
     tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
     with progress_bar(error_console()) as bar:
         task = bar.add_task("seeds", total=len(tasks))
@@ -64,20 +64,28 @@ def reproduce(
 def benchmark(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="oversampling, classifiers (none is both), tuned, peers, generative, classifier-peers."),
+        typer.Argument(
+            help="oversampling, classifiers, mixed, mixed-oversampling (none is all four), tuned, peers, generative, "
+            "classifier-peers."
+        ),
     ] = None,
     out: Out = pathlib.Path("report"),
     seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 132 three.")] = None,
     quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
     jobs: Jobs = 2,
 ):
-    """Compare over-samplers and classifiers on 22 real imbalanced tables.
+    """Compare over-samplers and classifiers on 22 real imbalanced tables, on mixed tables and on several classes.
 
     A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
     """
     from scorefield.studies.benchmark import registry
+    from scorefield.studies.benchmark.mixed_tables import has_mixed_tables
 
-    names = names or list(registry.DEFAULT)
+    if not names:
+        names = list(registry.DEFAULT)
+        if not has_mixed_tables():
+            names = [name for name in names if not name.startswith("mixed")]
+            typer.echo("mixed tables are left out: the folder mixed of SCOREFIELD_DATA is not there.", err=True)
     unknown = sorted(set(names) - set(registry.EXPERIMENTS))
     if unknown:
         raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {', '.join(registry.EXPERIMENTS)}.")

@@ -64,7 +64,7 @@ class ScoreClassifier(
     label_weight : float
         Weight of the labels' cross-entropy beside denoising score matching in the joint model; 0 is purely generative.
     n_members : int
-        Networks of the joint model, trained in one program and averaged as energies.
+        Networks of the joint model, averaged as energies.
     priors : None, "equal" or array of shape (n_classes,)
         Class probabilities; None takes the frequencies of ``y``.
     costs : None or array of shape (n_classes, n_classes)
@@ -72,9 +72,11 @@ class ScoreClassifier(
     margin : float
         Log odds by which a class must beat the first one: the paper's soft margin.
     calibration : "auto" or None
-        "auto" divides log odds by a temperature that makes held-out labels most likely. The joint model finds it from
-        rows that its members never saw; ``label_weight=0`` and separate densities are fitted anew without each of
-        three folds, for a temperature and one constant per class. None leaves probabilities as Bayes' rule gives them.
+        "auto" makes held-out labels most likely. The joint model, from rows that its members never saw, divides log
+        odds by a temperature and gives a share of them to a sparse additive model of the labels, where that predicts
+        them better: where few of many columns decide, or one by a step. ``label_weight=0`` and separate densities are
+        fitted anew without each of three folds, for a temperature and one constant per class. None leaves
+        probabilities as Bayes' rule gives them.
     class_weight : None, "balanced" or dict
         Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden, noise, max_steps

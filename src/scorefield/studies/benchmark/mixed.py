@@ -201,6 +201,7 @@ def _experiment(name, title, what, run, show, names, quick):
         len(quick),
         {"tables": list(names), **SPLITS},
         {"tables": list(quick)},
+        most=len(names) * SPLITS["n_folds"] * SPLITS["n_repeats"],
     )
 
 

@@ -21,12 +21,18 @@ SET_ASIDE = ("customerID", "PassengerId", "Name", "Ticket", "Cabin")  # for the 
 NUMERIC = ("iris", "wine", "digits", "breast_cancer")  # of scikit-learn, with several classes or balanced ones
 
 
+def has_mixed_tables():
+    """True where the folder of the mixed tables is."""
+    folder = data_folder()
+    return folder is not None and (folder / "mixed").is_dir()
+
+
 def load_raw(name):
     """A mixed table without its ids and without its target, and the target."""
     import pandas as pd
 
     folder = data_folder()
-    if folder is None or not (folder / "mixed" / f"{name}.csv").exists():
+    if not has_mixed_tables() or not (folder / "mixed" / f"{name}.csv").exists():
         raise OSError(f"Expected {name}.csv in the folder mixed of SCOREFIELD_DATA, got none; set SCOREFIELD_DATA.")
     table = pd.read_csv(folder / "mixed" / f"{name}.csv", skipinitialspace=True)
     if "TotalCharges" in table:  # blank where there are no charges yet

@@ -190,10 +190,10 @@ OVERSAMPLING = Experiment(
     "oversampling",
     "Remedies for imbalance before five learners",
     "22 tables of imbalanced-learn's collection, thinned to 3,000 rows; half of a table's rows are in every training "
-    "part, the rest is tested by two-fold cross-validation; more than 44 seeds repeat it.",
+    "part, the rest is tested by two-fold cross-validation; every 44 seeds repeat it.",
     run,
     show_oversampling,
-    len(tables.TABLES) * SPLITS["n_folds"],  # one repetition; --seeds runs more
+    len(tables.TABLES) * SPLITS["n_folds"] * 2,  # two repetitions; --seeds runs more
     len(QUICK_TABLES),
     {"tables": list(tables.TABLES), **SPLITS, "tuned": False, "peers": False},
     {"tables": list(QUICK_TABLES)},

@@ -58,6 +58,12 @@ class Experiment:
     quick_seeds: int
     config: dict[str, Any] = field(default_factory=dict)
     quick: dict[str, Any] = field(default_factory=dict)
+    most: int | None = None  # seeds that there are, where they number splits
+
+    def count(self, asked: int | None, quick: bool) -> int:
+        """Seeds to run: those asked for, up to all that there are, or the usual ones."""
+        usual = self.quick_seeds if quick else self.seeds
+        return usual if asked is None else min(asked, self.most or asked)
 
     def settings(self, quick: bool) -> dict[str, Any]:
         """Configuration of a full or a quick run."""

@@ -39,7 +39,7 @@ def collect(experiments, folder, *, seeds, quick):
     """(experiment, headers, rows) of each experiment with rows for these settings."""
     found = []
     for experiment in experiments:
-        wanted = seeds or (experiment.quick_seeds if quick else experiment.seeds)
+        wanted = experiment.count(seeds, quick)
         read = [read_rows(folder, experiment, seed, experiment.settings(quick)) for seed in range(wanted)]
         read = [part for part in read if part is not None]
         if read:
