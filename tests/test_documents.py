@@ -93,3 +93,18 @@ def test_tests_and_code_that_a_page_names_exist():
         assert named, row
         for path, name in named:
             assert re.search(rf"^def {name}\(", (ROOT / "tests" / path).read_text(), flags=re.M), (path, name)
+
+
+def test_parts_of_the_paper_are_reached_by_public_names():
+    text = (ROOT / "docs" / "guide" / "paper.rst").read_text()
+    section = text[text.index("Where each part is") : text.index("Over-sampling\n---")]
+    parts = section.split("   * - ")[2:]
+    assert len(parts) > 15
+    for part in parts:
+        calls = re.findall(r"``(\w+)(?:\(([^`]*)\))?``", part.split("     - ")[1])
+        named = [name for name, _ in calls if name in scorefield.__all__]
+        assert named, part
+        for name, given in calls:
+            assert name in scorefield.__all__ or name[0].islower(), name
+            known = inspect.signature(getattr(scorefield, name)).parameters if name in scorefield.__all__ else ()
+            assert set(re.findall(r"(?<![\w:])(\w+)=", re.sub(r"ScoreDensity\(.*\)", "", given))) <= set(known), part
