@@ -66,7 +66,8 @@ def main():
     settings = [REPRODUCED, *(draw(rng) for _ in range(2 if options.quick else 40))]
     tasks = [(number, setting, seed) for number, setting in enumerate(settings) for seed in range(options.repeats)]
     found = list(parallel(measure, tasks, options.jobs))
-    order = pd.DataFrame(found).groupby("setting")["f1"].mean().fillna(0.0).sort_values(ascending=False).index
+    means = pd.DataFrame(found).fillna({"f1": 0.0}).groupby("setting")["f1"].mean()
+    order = means.sort_values(ascending=False).index
     chosen = [0, *(number for number in order if number)][: BEST + 1]
     fresh = range(FRESH, FRESH + (1 if options.quick else 10))
     again = list(

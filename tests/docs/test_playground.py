@@ -245,7 +245,7 @@ def test_points_come_back_after_a_model(browser, model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["no JSON", "null", "[]", '{"format": 2}', '{"format": 1, "model": "ScoreDensity"}']
+    "content", ["no JSON", "null", "[]", '{"format": 1}', '{"format": 2, "model": "ScoreDensity"}']
 )
 def test_other_files_are_refused(browser, tmp_path, content):
     (tmp_path / "model.json").write_text(content)

@@ -95,13 +95,14 @@ def test_large_tables_cost_a_bounded_number_of_cells(rng, monkeypatch):
     y[::50] = X[::50, 3] > -1
     monkeypatch.setattr(additive_model, "MAX_CELLS", 200_000)
     inputs = AdditiveInputs(LabelledRow(X, y), None)
-    rows, chosen = additive_model._affordable(inputs, y, 2)
+    rows = additive_model.some_of_each(y, 1000)
+    chosen = additive_model._affordable(inputs, rows, y[rows], np.ones(len(rows)), 2)
     assert len(rows) * len(chosen) * 2 <= 200_000 < 3000 * len(inputs) * 2
     assert set(np.flatnonzero(y == 1)) <= set(rows)
     assert 3 in inputs.owners()[chosen]
     network, logits = fit_additive(LabelledRow(X, y), everything(3000), None, 2)
     np.testing.assert_allclose(map_rows(network, X), logits, atol=1e-3)
-    assert abs(softmax(logits, axis=1)[:, 1].mean() - y.mean()) < 0.25 * y.mean()  # the shares of the whole table
+    assert abs(softmax(logits, axis=1)[:, 1].mean() - y.mean()) < 0.6 * y.mean()  # the shares of the whole table, not thrice as many
 
 
 def test_shares_of_two_models_are_found(rng):
@@ -145,3 +146,20 @@ def test_interactions_are_left_to_the_networks(rng):
     assert share is None or share < 0.2
     fresh, labels = crossed(np.random.default_rng(9), 2000)
     assert log_loss(labels, model.predict_proba(fresh)) < 0.4  # log 2 by any additive model
+
+
+def test_columns_are_not_chosen_by_held_out_labels(rng, monkeypatch):
+    """Labels of pure noise: where few of many columns are affordable, held-out rows must not look predictable."""
+    monkeypatch.setattr(additive_model, "MAX_CELLS", 20_000)
+    X, y = rng.normal(size=(80, 2000)).astype(np.float32), rng.permutation(np.repeat([0, 1], 40)).astype(np.int32)
+    splits = member_splits(rng, X, y, 8)
+    _, logits = fit_additive(LabelledRow(X, y), splits, None, 2)
+    held = np.concatenate([split.held for split in splits])
+    assert np.mean(logits.argmax(axis=1) == y[held]) < 0.65
+
+
+def test_a_class_may_be_absent(rng):
+    X, y, _ = steps_in_few_columns(rng, 200, d=8)
+    _, logits = fit_additive(LabelledRow(X, y), member_splits(rng, X, y, 2), None, 3)
+    assert np.isfinite(logits).all()
+    assert softmax(logits, axis=1)[:, 2].max() < 0.05

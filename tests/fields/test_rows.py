@@ -13,7 +13,7 @@ from scorefield.fields.rows import ColumnMargins, RowLayout, fit_margins, pick
 from scorefield.inference.row_constants import row_constant
 from scorefield.sampling.row_chains import REDRAW_NORMALS, redraw
 
-LAYOUT = RowLayout(0, (2, 3), ((-1, 0), (-1, 1)))
+LAYOUT = RowLayout(0, (2, 3), ((-1, 0), (-1, 1)), (False, False))
 TABLE = np.log(np.array([[0.3, 0.1, 0.05], [0.05, 0.1, 0.4]]))
 
 
@@ -91,7 +91,7 @@ def test_the_constant_of_a_known_law():
 
 
 def test_margins_are_normalised_and_leave_gaps_out():
-    layout = RowLayout(1, (2,), ((0, 0),))  # a number with one spike
+    layout = RowLayout(1, (2,), ((0, 0),), (False,))  # a number with one spike
     rows = np.array([[0.5, 1, 0], [-0.5, 1, 0], [0.0, 0, 1], [0.0, 0, 1]], np.float32)
     margins = fit_margins(rows, layout, np.array([0.1]))
     grid = np.linspace(-8, 8, 2001)

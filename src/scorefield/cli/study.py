@@ -70,8 +70,8 @@ def benchmark(
         ),
     ] = None,
     out: Out = pathlib.Path("report"),
-    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: 44 are one repetition, 132 three.")] = None,
-    quick: Annotated[bool, typer.Option(help="Five small tables, one split.")] = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: two of each table are a repetition.")] = None,
+    quick: Annotated[bool, typer.Option(help="Few small tables, one split.")] = False,
     jobs: Jobs = 2,
 ):
     """Compare over-samplers and classifiers on 22 real imbalanced tables, on mixed tables and on several classes.

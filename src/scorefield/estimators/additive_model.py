@@ -6,16 +6,15 @@ step, it needs fewer rows than a network. A classifier gives it the share of its
 """
 
 import numpy as np
+from scipy.special import log_softmax
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, leaf
 from scorefield.data.association import column_gains, some_of_each
 from scorefield.estimators._sklearn import sparse_logistic
-from scorefield.fields.joint import ColumnNetwork, columns_of
+from scorefield.fields.joint import THRESHOLDS, WIDTH, ColumnNetwork, columns_of
 from scorefield.fields.networks import Network
 
-STEPS = 8  # per column, at quantiles
-WIDTH = 0.3  # of a step, in standard deviations
 QUANTILE_ROWS = 10_000  # rows by which quantiles are told well enough
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # of the labels against the penalty
 PATH_SPLITS = 2  # of the members' splits try all strengths, the others have the best
@@ -30,8 +29,10 @@ class AdditiveInputs:
         numbers = table.x if layout is None else table.x[:, : layout.n_numbers]
         self.columns = columns_of(numbers)
         many = list(self.columns.many_valued)
-        levels, some = (np.arange(STEPS) + 0.5) / STEPS, slice(None, None, 1 + len(table.x) // QUANTILE_ROWS)
-        self.thresholds = np.quantile(self.columns.values[some][:, many], levels, axis=0).T.astype(np.float32)
+        levels, values = (np.arange(THRESHOLDS) + 0.5) / THRESHOLDS, self.columns.values
+        if len(values) > QUANTILE_ROWS:
+            values = values[np.random.default_rng(0).choice(len(values), QUANTILE_ROWS, replace=False)]
+        self.thresholds = np.quantile(values[:, many], levels, axis=0).T.astype(np.float32)
         self.layout = layout
         empty = np.zeros((len(table.x), 0), np.float32)
         self.indicators = empty if layout is None else map_rows(Method(layout, "indicators"), table.x)
@@ -45,7 +46,7 @@ class AdditiveInputs:
         n_columns, n_steps = self.columns.n_inputs, self.thresholds.size
         plain, shown = chosen[chosen < n_columns], chosen[chosen >= n_columns + n_steps] - n_columns - n_steps
         steps = chosen[(chosen >= n_columns) & (chosen < n_columns + n_steps)] - n_columns
-        places = np.array(self.columns.many_valued, int)[steps // STEPS]
+        places = np.array(self.columns.many_valued, int)[steps // THRESHOLDS]
         values = self.columns.values[rows]
         above = np.tanh((values[:, places] - self.thresholds.ravel()[steps]) / WIDTH)
         return np.hstack([values[:, plain], above, self.indicators[rows][:, shown]]).astype(np.float64)
@@ -53,7 +54,7 @@ class AdditiveInputs:
     def owners(self):
         """The column or indicator that each input is made from."""
         n_columns, n_indicators = self.columns.n_inputs, self.indicators.shape[1]
-        steps = np.repeat(np.array(self.columns.many_valued, int), STEPS)
+        steps = np.repeat(np.array(self.columns.many_valued, int), THRESHOLDS)
         return np.concatenate([np.arange(n_columns), steps, n_columns + np.arange(n_indicators)])
 
     def network(self, weights, bias):
@@ -71,43 +72,40 @@ def fit_additive(table, splits, layout, n_classes):
     `table` is a `LabelledRow` of arrays. The logits are in the order of the splits' held-out rows.
     """
     inputs = AdditiveInputs(table, layout)
-    learned, chosen = _affordable(inputs, table.label, n_classes)
-    weights = np.bincount(table.label) / np.maximum(np.bincount(table.label[learned], minlength=n_classes), 1)
-    weights = weights[table.label] * (1.0 if table.weight is None else table.weight)
-    seen = inputs.at(learned, chosen)
-    strengths, models, logits = STRENGTHS, [], []
-    losses = dict.fromkeys(strengths, 0.0)
+    learned = some_of_each(table.label, max(MAX_CELLS // (len(inputs) * n_classes), LEAST_ROWS))
+    given = np.ones(len(table.label)) if table.weight is None else table.weight.astype(np.float64)
+    counts, kept_counts = (np.bincount(own, minlength=n_classes) for own in (table.label, table.label[learned]))
+    weights = given * (counts / np.maximum(kept_counts, 1))[table.label]  # those of the whole table
+    strengths, models, losses = STRENGTHS, [], dict.fromkeys(STRENGTHS, 0.0)
     for number, split in enumerate(splits):
-        kept = np.isin(learned, split.kept)
-        rows, labels, own = seen[kept], table.label[learned[kept]], weights[learned[kept]]
-        found = {}
+        rows = learned[np.isin(learned, split.kept)]
+        chosen = _affordable(inputs, rows, table.label[rows], weights[rows], n_classes)
+        seen, found = inputs.at(rows, chosen), {}
         for strength in strengths:
-            found[strength] = _one_against_rest(rows, labels, own, n_classes, strength)
+            found[strength] = np.zeros((len(inputs) + 1, n_classes))
+            found[strength][[*chosen, -1]] = _one_against_rest(
+                seen, table.label[rows], weights[rows], n_classes, strength
+            )
             if len(strengths) > 1:
-                held = _logits(inputs, found[strength], chosen, split.held)
-                losses[strength] += _loss(held, table.label[split.held], weights[split.held])
+                logs = log_softmax(_logits(inputs, found[strength], split.held), axis=1)
+                losses[strength] -= given[split.held] @ logs[np.arange(len(logs)), table.label[split.held]]
         models.append(found)
         if number + 1 == min(PATH_SPLITS, len(splits)):
             strengths = (min(strengths, key=losses.__getitem__),)
     best = [found[strengths[0]] for found in models]
-    logits = [_logits(inputs, model, chosen, split.held) for model, split in zip(best, splits, strict=True)]
+    logits = [_logits(inputs, model, split.held) for model, split in zip(best, splits, strict=True)]
     mean = np.mean(best, axis=0)
-    every = np.zeros((len(inputs), n_classes))
-    every[chosen] = mean[:-1]
-    return inputs.network(every, mean[-1]), np.concatenate(logits)
+    return inputs.network(mean[:-1], mean[-1]), np.concatenate(logits)
 
 
-def _affordable(inputs, labels, n_classes):
-    """Rows and inputs to learn from: all, or fewer where that takes too long."""
-    most = max(MAX_CELLS // (len(inputs) * n_classes), LEAST_ROWS)
-    rows = some_of_each(labels, most)
-    n_inputs = MAX_CELLS // (len(rows) * n_classes)
+def _affordable(inputs, rows, labels, weights, n_classes):
+    """Inputs to learn from these rows: all, or those of the columns that tell most where all would take too long."""
+    n_inputs = max(MAX_CELLS // (len(rows) * n_classes), 1)
     if n_inputs >= len(inputs):
-        return rows, np.arange(len(inputs))
-    gains = column_gains(np.hstack([inputs.columns.values, inputs.indicators])[rows], labels[rows])
+        return np.arange(len(inputs))
+    gains = column_gains(np.hstack([inputs.columns.values[rows], inputs.indicators[rows]]), labels, weights)
     owners = inputs.owners()
-    strongest = np.lexsort([owners, -gains[owners]])[: max(n_inputs, 1)]
-    return rows, np.sort(strongest)
+    return np.sort(np.lexsort([owners, -gains[owners]])[:n_inputs])
 
 
 def _one_against_rest(rows, labels, weights, n_classes, strength):
@@ -123,14 +121,7 @@ def _one_against_rest(rows, labels, weights, n_classes, strength):
     return found
 
 
-def _logits(inputs, model, chosen, rows):
+def _logits(inputs, model, rows):
     """Logits of some rows, by the inputs that have a weight."""
-    used = np.abs(model[:-1]).sum(axis=1) > 0
-    return inputs.at(rows, chosen[used]) @ model[:-1][used] + model[-1]
-
-
-def _loss(logits, labels, weights):
-    """Weighted cross-entropy of the labels."""
-    largest = logits.max(axis=1, keepdims=True)
-    logs = logits - largest - np.log(np.exp(logits - largest).sum(axis=1, keepdims=True))
-    return -weights @ logs[np.arange(len(labels)), labels]
+    used = np.flatnonzero(np.abs(model[:-1]).sum(axis=1))
+    return inputs.at(rows, used) @ model[used] + model[-1]

@@ -53,12 +53,12 @@ def fit_share(logits, others, labels, weights=None):
     weights = np.ones(len(labels)) if weights is None else weights
     both = np.stack([each - each.max(axis=1, keepdims=True) for each in (logits, others)])
     rows = np.arange(len(labels))
-    start = np.array([1.0, 0.0])  # the logits as they are; a weak pull to it keeps the problem bounded
+    centre = np.array([1.0, 0.0])  # the logits as they are; a weak pull to it keeps the problem bounded
 
     def loss(free):
         scaled = np.tensordot(free, both, 1)
         shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
-        away = (free - start) / PRIOR_DEVIATION
+        away = (free - centre) / PRIOR_DEVIATION
         value = weights @ (logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * away @ away
         residual = weights[:, None] * shares
         residual[rows, labels] -= weights
@@ -66,8 +66,8 @@ def fit_share(logits, others, labels, weights=None):
 
     bounds = [(0.0, 1 / TEMPERATURES[0])] * 2
     found = minimize(loss, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=bounds).x
-    total = max(found.sum(), 1 / TEMPERATURES[1])
-    return float(found[1] / total), float(1 / total)
+    total = max(found.sum(), 1e-9)
+    return float(found[1] / total), float(np.clip(1 / total, *TEMPERATURES))
 
 
 def calibration_error(proba, labels):

@@ -141,7 +141,7 @@ def train_joint(
 
     if refill is None:
         trained = side_by_side(train_some, n_groups, callback)
-    else:  # which groups take from one buffer
+    else:  # in turn: all groups take rows from one buffer
         trained = [train_some(number, callback) for number in range(n_groups)]
     ordered = [trained[m % n_groups][m // n_groups] for m in range(len(splits))]
     return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
@@ -150,7 +150,7 @@ def train_joint(
 def _views(numbers, frame):
     """The columns alone and, where there are enough rows, with whitened ones beside them."""
     n, d = numbers.shape
-    if d == 1 or n < ROWS_PER_ROTATED * d:
+    if d <= 1 or n < ROWS_PER_ROTATED * d:
         return [columns_of(numbers)]
     # Few columns alone have zeros beside them: one shape needs one program, and compiling takes longer than training.
     none = np.zeros((d, d)) if d <= FEW_COLUMNS else None

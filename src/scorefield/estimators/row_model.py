@@ -54,7 +54,7 @@ class RowModel:
         self.space, self.joint, self.color, self.start_rows = space, joint, color, start_rows
 
     def logits(self, rows):
-        """Log joint densities of all classes less those of the margins, (n, classes)."""
+        """Logits of the classes, (n, classes)."""
         return map_rows(Method(self.joint, "logits"), rows, points=len(self.joint.members))
 
     def energies(self, rows):

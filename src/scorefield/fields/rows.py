@@ -22,7 +22,7 @@ class RowLayout:
     n_numbers: int = static()
     sizes: tuple[int, ...] = static()  # levels of each category
     variables: tuple[tuple[int, int], ...] = static()  # number and category of each column, -1 for none
-    ordered: tuple[bool, ...] = static(default=())  # whether the levels of each category have an order; () for none
+    ordered: tuple[bool, ...] = static()  # whether the levels of each category have an order
 
     def split(self, row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Numbers, `known` and integer codes of a row."""

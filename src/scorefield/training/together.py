@@ -14,6 +14,7 @@ from scorefield._jax.errors import DivergedError
 from scorefield.training.loop import Progress, Trained, train_many
 from scorefield.training.minibatches import joined
 
+UNUSUAL = ("jax_enable_x64", "jax_debug_nans", "jax_disable_jit", "jax_default_matmul_precision")
 T = TypeVar("T")
 Callback = Callable[[Progress], bool | None] | None
 
@@ -71,18 +72,20 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
 
 
 def n_threads() -> int:
-    """Threads that are worth starting: one for each core, or one where an accelerator trains models in one program."""
+    """Threads for models of one shape: one for each core, or one where an accelerator trains them in one program."""
     if jax.default_backend() != "cpu":
         return 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(os.environ.get("NPROC", allowed))  # NPROC is what jax goes by
+    asked = os.environ.get("NPROC", "")  # what jax goes by
+    if asked.isdigit():
+        return max(int(asked), 1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callback) -> list[T]:
     """function(number, callback) for n numbers, in as many threads: while one traces a program, another compiles.
 
-    The callback is called by one thread at a time. An error of the calling thread, such as an interrupt, ends the
-    others at their next call.
+    The callback is called by one thread at a time. An error in one of them, such as an interrupt, ends the others at
+    their next call. Where jax has unusual settings, which may be those of the calling thread, it is done in turn.
     """
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
     lock, over = threading.Lock(), threading.Event()
@@ -91,14 +94,21 @@ def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callb
         with lock:
             return over.is_set() or (callback(progress) if callback else None)
 
-    def in_thread(number: int) -> T:
-        with jax.default_device(device):  # a context of the calling thread
-            return function(number, watched)
-
-    with ThreadPoolExecutor(max(n - 1, 1)) as pool:
-        others = [pool.submit(in_thread, number) for number in range(1, n)]
+    def watching(number: int) -> T:
         try:
-            return [function(0, watched), *(other.result() for other in others)]
+            with jax.default_device(device):  # a context of the calling thread
+                return function(number, watched)
         except BaseException:
             over.set()
             raise
+
+    if n == 1 or any(getattr(jax.config, name) for name in UNUSUAL):
+        return [function(number, watched) for number in range(n)]
+    with ThreadPoolExecutor(n - 1) as pool:
+        try:
+            others = [pool.submit(watching, number) for number in range(1, n)]
+            first = watching(0)
+        except BaseException:
+            over.set()
+            raise
+        return [first, *(other.result() for other in others)]

@@ -83,7 +83,7 @@ def boosting_of_codes(frame, seed):
     return make_pipeline(codes(frame), model)
 
 
-class Encoded:
+class OnEncodedRows:
     """A classifier on encoded rows, for one that is no part of a pipeline."""
 
     def __init__(self, encoder, model):
@@ -105,14 +105,14 @@ def classifiers(frame, n_classes, seed, cv):
         OUR_CLASSIFIER: ScoreClassifier(random_state=seed),
         "logistic": make_pipeline(one_hot(), LogisticRegression(max_iter=2000)),
         "naive Bayes": make_pipeline(one_hot(dense=True), GaussianNB()),
-        "SVM, tuned": Encoded(one_hot(), svm),
+        "SVM, tuned": OnEncodedRows(one_hot(), svm),
         "forest": forest,
         "forest, sigmoid": CalibratedClassifierCV(forest, method="sigmoid", cv=cv),
         "HistGradientBoosting": boosting_of_codes(frame, seed),
     }
     if importlib.util.find_spec("xgboost"):
         found["boosting"] = make_pipeline(codes(frame), boosting(seed))
-        found[TUNED_BOOSTING] = Encoded(codes(frame), tuned_boosting(seed, cv))
+        found[TUNED_BOOSTING] = OnEncodedRows(codes(frame), tuned_boosting(seed, cv))
     return found
 
 
@@ -201,7 +201,6 @@ def _experiment(name, title, what, run, show, names, quick):
         len(quick),
         {"tables": list(names), **SPLITS},
         {"tables": list(quick)},
-        most=len(names) * SPLITS["n_folds"] * SPLITS["n_repeats"],
     )
 
 

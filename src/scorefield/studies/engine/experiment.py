@@ -58,12 +58,15 @@ class Experiment:
     quick_seeds: int
     config: dict[str, Any] = field(default_factory=dict)
     quick: dict[str, Any] = field(default_factory=dict)
-    most: int | None = None  # seeds that there are, where they number splits
 
     def count(self, asked: int | None, quick: bool) -> int:
-        """Seeds to run: those asked for, up to all that there are, or the usual ones."""
-        usual = self.quick_seeds if quick else self.seeds
-        return usual if asked is None else min(asked, self.most or asked)
+        """Seeds to run: the usual ones, or those asked for; where they number splits, no more than there are."""
+        if asked is None:
+            return self.quick_seeds if quick else self.seeds
+        settings = self.settings(quick)
+        if "n_folds" not in settings:
+            return asked
+        return min(asked, len(settings["tables"]) * settings["n_folds"] * settings["n_repeats"])
 
     def settings(self, quick: bool) -> dict[str, Any]:
         """Configuration of a full or a quick run."""
