@@ -245,8 +245,8 @@ def show_mixed_oversampling(rows):
     claims, tables, by_learner = [], [], scores_by_learner(rows)
     for learner, scores in by_learner.items():
         for metric in ("average_precision", "f1"):
-            claims.append(_better_rank_claim(scores, learner, OURS_CLEAR, "SMOTENC", metric))
-        claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, NOTHING, "average_precision"))
+            claims.append(_better_rank_claim(scores, f"{learner} on mixed tables", OURS_CLEAR, "SMOTENC", metric))
+        claims.append(_not_worse_claim(scores, f"{learner} on mixed tables", OURS_CLEAR, NOTHING, "average_precision"))
         tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
         tables.append(_ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
     caption = "Gain over doing nothing in average precision on mixed tables: mean with a 95 % interval."
