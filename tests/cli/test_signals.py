@@ -138,11 +138,11 @@ def interrupted(phase, info):
     for _ in range(100):  # the handler runs here, where Python cannot raise
         pass
 
-runs._handle_termination()
 gc.callbacks.append(interrupted)
 try:
-    gc.collect()
-    time.sleep(5)
+    with runs._ended_by_exception():
+        gc.collect()
+        time.sleep(5)
 except SystemExit:
     print("ended")
 """
@@ -151,6 +151,25 @@ except SystemExit:
 def test_a_signal_to_a_worker_inside_a_callback_is_not_lost():
     done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("ended\n", "")
+
+
+BETWEEN_TASKS = """
+import os, signal, time
+from scorefield.studies.engine import runs
+
+runs._attempt = lambda task, folder: None
+runs._attempt_in_worker(None, None)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+except BaseException:  # as concurrent.futures does
+    print("goes on")
+"""
+
+
+def test_a_signal_to_a_worker_between_tasks_ends_it():
+    done = subprocess.run([sys.executable, "-c", BETWEEN_TASKS], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
 
 
 def test_ignored_signals_stay_ignored(tmp_path):

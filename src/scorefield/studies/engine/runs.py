@@ -105,13 +105,18 @@ def _attempt(task, folder):
 
 def _attempt_in_worker(task, folder):
     try:
-        return _attempt(task, folder)
+        with _ended_by_exception():
+            return _attempt(task, folder)
     except SystemExit:
         os._exit(128 + signal.SIGTERM)  # a raised SystemExit would only end the task
 
 
-def _handle_termination():
-    """End the tasks of a worker by an exception, so that unfinished files are removed."""
+@contextlib.contextmanager
+def _ended_by_exception():
+    """Let SIGTERM raise inside, so that unfinished files are removed.
+
+    Outside of tasks it keeps its default action: there `concurrent.futures` would catch the exception and go on.
+    """
     hook = sys.unraisablehook
 
     def end(number, frame):
@@ -127,6 +132,11 @@ def _handle_termination():
 
     sys.unraisablehook = raise_again
     signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = hook
 
 
 @contextlib.contextmanager
@@ -165,7 +175,7 @@ def _attempts(tasks, folder, jobs):
         return
     with _one_thread_each():
         spawn = multiprocessing.get_context("spawn")  # jax's threads do not survive a fork
-        pool = ProcessPoolExecutor(jobs, spawn, initializer=_handle_termination)
+        pool = ProcessPoolExecutor(jobs, spawn)
         try:
             with _ignored(signal.SIGINT):  # workers inherit it: Ctrl-C reaches them too, but this process ends them
                 waiting = {pool.submit(_attempt_in_worker, task, folder): task for task in tasks}
