@@ -46,8 +46,10 @@ def test_members_hold_out_rows_without_copies():
         assert set(labels[split.held]) == set(labels[split.kept]) == {0, 1}
 
 
-def test_folds_are_stratified_and_keep_groups_together():
+@pytest.mark.parametrize("many", [10_000, 0], ids=["few groups", "many groups"])
+def test_folds_are_stratified_and_keep_groups_together(monkeypatch, many):
     """Every fold has the shares of all rows; scikit-learn's shuffle before 1.8 loses them."""
+    monkeypatch.setattr("scorefield.data.splits.MANY_GROUPS", many)
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], [90, 9])
     groups = rng.permutation(len(labels))
