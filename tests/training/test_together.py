@@ -1,6 +1,10 @@
 """Models that train side by side: each as it would alone, in one program where shapes agree, and none for nothing."""
 
+import threading
+import time
+
 import jax
+import jax.numpy as jnp
 import joblib
 import numpy as np
 import pytest
@@ -12,9 +16,9 @@ from scorefield.fields.gaussian import fit_gaussian
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.training import loop as training
 from scorefield.training import together as tasks
-from scorefield.training.loop import train, train_many
+from scorefield.training.loop import Progress, train, train_many
 from scorefield.training.losses import ContrastiveDenoising, Exact, NoisyRows
-from scorefield.training.together import Task, train_together
+from scorefield.training.together import Task, n_threads, side_by_side, train_together
 
 SMALL = {"hidden": (8, 8), "max_steps": 400}
 
@@ -330,3 +334,55 @@ def test_a_single_class_stays_in_this_process(table, monkeypatch):
     with joblib.parallel_config("loky", n_jobs=2):
         ScoreOverSampler({"red": 130}, density=ScoreDensity("mlp", **SMALL), random_state=0).fit_resample(X, y)
     assert asked == [1]
+
+
+def group_of(steps, number, callback):
+    """A group of models that trains for some steps and tells of each."""
+    for step in range(1, steps[number] + 1):
+        losses = np.full(2, number, float)
+        if callback and callback(Progress(step, 10, losses, losses)):
+            return f"group {number} was stopped"
+        time.sleep(0.01)
+    return f"group {number}"
+
+
+def test_groups_side_by_side_report_as_one():
+    seen, steps, begin = [], [3, 10, 6], threading.Barrier(3)
+
+    def function(number, callback):
+        begin.wait()
+        return group_of(steps, number, callback)
+
+    found = side_by_side(function, 3, seen.append)
+    assert found == ["group 0", "group 1", "group 2"]
+    assert len(seen) == sum(steps)
+    assert max(len(progress.loss) for progress in seen) == 6  # two models of each group
+    assert seen[-1].loss.tolist() == [1, 1]  # the others are done
+    assert [seen[0].step, seen[-1].step] == [1, 10]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_of_one_group_ends_the_others(failing):
+    ended = []
+
+    def function(number, callback):
+        if number == failing:
+            time.sleep(0.05)
+            raise ZeroDivisionError
+        ended.append(group_of([1000, 1000], number, callback))
+
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(function, 2, None)
+    assert ended == [f"group {1 - failing} was stopped"]
+
+
+def test_contexts_of_the_calling_thread_hold_in_every_group():
+    with jax.enable_x64(True), jax.default_device(jax.devices()[0]):
+        types = side_by_side(lambda number, callback: jnp.ones(1).dtype, 2, None)
+    assert types == [np.float64] * 2
+
+
+@pytest.mark.parametrize(("asked", "least"), [("3", 3), ("0", 1), ("", 1), ("many", 1)])
+def test_threads_follow_what_jax_goes_by(monkeypatch, asked, least):
+    monkeypatch.setenv("NPROC", asked)
+    assert n_threads() == least if asked == "3" else n_threads() >= least

@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -84,26 +85,32 @@ def n_threads() -> int:
 def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callback) -> list[T]:
     """function(number, callback) for n numbers, in as many threads: while one traces a program, another compiles.
 
-    The callback is called by one thread at a time. An error in one of them, such as an interrupt, ends the others at
-    their next call. Where jax has unusual settings, which may be those of the calling thread, it is done in turn.
+    The callback is called by one thread at a time, with the losses of all models that still train and the step of the
+    slowest. An error in one of them, such as an interrupt, ends the others at their next call. Where jax has unusual
+    settings, which may be those of the calling thread, the numbers are done in turn.
     """
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
     lock, over = threading.Lock(), threading.Event()
+    under_way: dict[int, Progress] = {}
 
-    def watched(progress: Progress) -> bool | None:
+    def watched(number: int, progress: Progress) -> bool | None:
         with lock:
-            return over.is_set() or (callback(progress) if callback else None)
+            under_way[number] = progress
+            return over.is_set() or (callback(_of_all(under_way.values())) if callback else None)
 
     def watching(number: int) -> T:
         try:
             with jax.default_device(device):  # a context of the calling thread
-                return function(number, watched)
+                return function(number, partial(watched, number))
         except BaseException:
             over.set()
             raise
+        finally:
+            with lock:
+                under_way.pop(number, None)
 
     if n == 1 or any(getattr(jax.config, name) for name in UNUSUAL):
-        return [function(number, watched) for number in range(n)]
+        return [function(number, callback) for number in range(n)]
     with ThreadPoolExecutor(n - 1) as pool:
         try:
             others = [pool.submit(watching, number) for number in range(1, n)]
@@ -112,3 +119,10 @@ def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callb
             over.set()
             raise
         return [first, *(other.result() for other in others)]
+
+
+def _of_all(parts: Iterable[Progress]) -> Progress:
+    """The progress of several groups of models as that of one."""
+    parts = list(parts)
+    losses, held = (np.concatenate([getattr(part, name) for part in parts]) for name in ("loss", "held_out_loss"))
+    return Progress(min(part.step for part in parts), parts[0].max_steps, losses, held)
