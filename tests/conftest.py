@@ -18,7 +18,7 @@ from scorefield._jax import pytrees
 from scorefield._jax.storage import from_plain, to_plain
 from scorefield.estimators import joint_model
 from scorefield.fields.mixtures import mixture
-from scorefield.fields.networks import Network
+from scorefield.fields.networks import init_network
 from scorefield.training.loop import Trained
 
 
@@ -77,17 +77,17 @@ def random_networks():
 
 
 @pytest.fixture(scope="session")
-def with_random_additive():
-    """A function that gives a fitted joint classifier an additive model of random weights in its posterior."""
+def with_random_rules():
+    """A function that gives a fitted joint classifier a rule model of random weights in its posterior."""
 
     def change(model, share):
         joint = from_plain(model.model_)
         first = joint.members[0]
-        shape = (len(first.network.weights[0]), len(model.classes_))
-        rng = np.random.default_rng(1)
-        layer = Network((rng.normal(size=shape).astype(np.float32),), (rng.normal(size=shape[1]).astype(np.float32),))
-        additive = dataclasses.replace(first, network=layer)
-        model.model_ = to_plain(dataclasses.replace(joint, additive=additive, share=np.float32(share)))
+        sizes = (len(first.network.weights[0]), 8, len(model.classes_))
+        network = init_network(jax.random.key(3), sizes)
+        network = dataclasses.replace(network, weights=tuple(4 * weight for weight in network.weights))
+        rules = dataclasses.replace(first, network=network)
+        model.model_ = to_plain(dataclasses.replace(joint, rules=rules, share=np.float32(share)))
         return model
 
     return change

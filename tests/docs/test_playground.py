@@ -162,7 +162,7 @@ def test_the_page_asks_the_network_for_nothing():
 
 
 @pytest.fixture(scope="module")
-def model(random_networks, with_random_additive):
+def model(random_networks, with_random_rules):
     """A classifier of two columns, far from zero and of different units, that whitens them too."""
     rng = np.random.default_rng(0)
     y = np.repeat(["no", "yes"], [150, 50])
@@ -171,7 +171,7 @@ def model(random_networks, with_random_additive):
         model = ScoreClassifier(n_members=2, hidden=(16, 16), priors=[0.6, 0.4], calibration=None, random_state=1)
         model.fit(X * [1, 20] + [1000, -5], y)
     model.temperature_, model.intercepts_, model.anchors_ = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
-    return with_random_additive(model, 0.25)
+    return with_random_rules(model, 0.25)
 
 
 def show(browser, model, path):
@@ -245,7 +245,7 @@ def test_points_come_back_after_a_model(browser, model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["no JSON", "null", "[]", '{"format": 1}', '{"format": 2, "model": "ScoreDensity"}']
+    "content", ["no JSON", "null", "[]", '{"format": 1}', '{"format": 3, "model": "ScoreDensity"}']
 )
 def test_other_files_are_refused(browser, tmp_path, content):
     (tmp_path / "model.json").write_text(content)

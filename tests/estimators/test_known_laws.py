@@ -167,6 +167,10 @@ def test_one_temperature_repairs_overconfident_logits():
     temperature, constants = fit_temperature(3 * logits - [0, 6, -3], labels, intercepts=True)
     assert temperature == pytest.approx(3, rel=0.1)
     np.testing.assert_allclose(constants - constants[0], [0, 2, -1], atol=0.25)
+    # Faultless labels leave the doubt of the rule of succession: 1 / (n + 2) for n of them.
+    labels = np.arange(60) % 2
+    temperature, _ = fit_temperature(2.0 * np.eye(2)[labels], labels)
+    assert 1 / (1 + np.exp(2 / temperature)) == pytest.approx(1 / 62, rel=0.15)
     # Labels that are predicted without error, or at random, do not send it out of bounds.
     assert 0.2 <= fit_temperature(100 * np.eye(3), np.arange(3))[0] <= 50
     assert 0.2 <= fit_temperature(100 * logits, rng.integers(0, 3, 4000))[0] <= 50.1

@@ -26,16 +26,10 @@ from scorefield import (
 )
 from scorefield.data.row_space import tied_categories
 from scorefield.estimators import row_model
+from scorefield.studies.benchmark.mixed_tables import TARGETS
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
 DATA = pathlib.Path(os.environ.get("SCOREFIELD_DATA", "")) / "mixed"
-TARGETS = {
-    "adult": "income",
-    "telco-churn": "Churn",
-    "titanic": "Survived",
-    "default": "default",
-    "penguins": "species",
-}
 
 
 def people(n=300, seed=0):

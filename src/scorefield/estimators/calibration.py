@@ -1,16 +1,31 @@
 """Temperatures and intercepts that make held-out labels most likely, and the calibration error of probabilities.
 
-Guo, Pleiss, Sun & Weinberger (2017).
+Guo, Pleiss, Sun & Weinberger (2017). Labels that a model predicts without error would make it as sure as can be, and a
+single error later would cost much: as in Platt's (1999) scaling they leave some doubt, here that of one row of each
+class in all.
 """
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-# Held-out labels that a model predicts without error would send both to their limits; so would a handful of rows.
+# A handful of held-out rows would send both to their limits.
 TEMPERATURES = (0.2, 50.0)
 PRIOR_DEVIATION = 3.0  # of intercepts and of log temperatures: the pull of less than one row
 N_BINS = 10  # of the calibration error
+
+
+def soft_labels(labels, weights, n_classes):
+    """Labels as shares of the classes (n, classes): a row of every class is spread over all rows."""
+    spread = 1 / weights.sum()
+    return (np.eye(n_classes)[labels] + spread) / (1 + n_classes * spread)
+
+
+def _cross_entropy(scaled, wanted, weights):
+    """Cross-entropy of the softmax of (n, classes), weighted and summed, and its slopes."""
+    total = logsumexp(scaled, axis=1, keepdims=True)
+    residual = weights[:, None] * (np.exp(scaled - total) - wanted)
+    return weights @ np.sum(wanted * (total - scaled), axis=1), residual
 
 
 def fit_temperature(logits, labels, weights=None, *, intercepts=False):
@@ -21,8 +36,8 @@ def fit_temperature(logits, labels, weights=None, *, intercepts=False):
     n_classes = logits.shape[1]
     known = np.isfinite(logits).all(axis=1)  # elsewhere a density is zero, at any temperature
     weights = np.ones(known.sum()) if weights is None else weights[known]
-    logits, labels = logits[known] - logits[known].max(axis=1, keepdims=True), labels[known]
-    rows = np.arange(len(labels))
+    wanted = soft_labels(labels[known], weights, n_classes)
+    logits = logits[known] - logits[known].max(axis=1, keepdims=True)
 
     def unpack(free):
         constants = np.concatenate([[0.0], free[1:]]) if intercepts else np.zeros(n_classes)
@@ -30,15 +45,9 @@ def fit_temperature(logits, labels, weights=None, *, intercepts=False):
 
     def loss(free):
         temperature, constants = unpack(free)
-        scaled = logits / temperature + constants
-        shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
-        value = weights @ (logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * np.sum(
-            (free / PRIOR_DEVIATION) ** 2
-        )
-        residual = weights[:, None] * shares
-        residual[rows, labels] -= weights
+        value, residual = _cross_entropy(logits / temperature + constants, wanted, weights)
         slope = [-np.sum(residual * logits) / temperature, *(residual.sum(axis=0)[1:] if intercepts else ())]
-        return value, np.array(slope) + free / PRIOR_DEVIATION**2
+        return value + 0.5 * np.sum((free / PRIOR_DEVIATION) ** 2), np.array(slope) + free / PRIOR_DEVIATION**2
 
     start = np.zeros(n_classes if intercepts else 1)
     bounds = [tuple(np.log(TEMPERATURES)), *[(None, None)] * (len(start) - 1)]
@@ -52,17 +61,13 @@ def fit_share(logits, others, labels, weights=None):
     """
     weights = np.ones(len(labels)) if weights is None else weights
     both = np.stack([each - each.max(axis=1, keepdims=True) for each in (logits, others)])
-    rows = np.arange(len(labels))
+    wanted = soft_labels(labels, weights, logits.shape[1])
     centre = np.array([1.0, 0.0])  # the logits as they are; a weak pull to it keeps the problem bounded
 
     def loss(free):
-        scaled = np.tensordot(free, both, 1)
-        shares = np.exp(scaled - logsumexp(scaled, axis=1, keepdims=True))
+        value, residual = _cross_entropy(np.tensordot(free, both, 1), wanted, weights)
         away = (free - centre) / PRIOR_DEVIATION
-        value = weights @ (logsumexp(scaled, axis=1) - scaled[rows, labels]) + 0.5 * away @ away
-        residual = weights[:, None] * shares
-        residual[rows, labels] -= weights
-        return value, np.tensordot(both, residual, 2) + away / PRIOR_DEVIATION
+        return value + 0.5 * away @ away, np.tensordot(both, residual, 2) + away / PRIOR_DEVIATION
 
     bounds = [(0.0, 1 / TEMPERATURES[0])] * 2
     found = minimize(loss, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=bounds).x

@@ -73,14 +73,16 @@ class ScoreClassifier(
         Log odds by which a class must beat the first one: the paper's soft margin.
     calibration : "auto" or None
         "auto" makes held-out labels most likely. The joint model, from rows that its members never saw, divides log
-        odds by a temperature and gives a share of them to a sparse additive model of the labels, where that predicts
-        them better: where few of many columns decide, or one by a step. ``label_weight=0`` and separate densities are
+        odds by a temperature and gives a share of them to a sparse model of the labels by rules, where that predicts
+        them better: where few of many columns decide, or some by steps. ``label_weight=0`` and separate densities are
         fitted anew without each of three folds, for a temperature and one constant per class. None leaves
         probabilities as Bayes' rule gives them.
     class_weight : None, "balanced" or dict
         Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
-    hidden, noise, max_steps
-        Layer widths of the joint model, its noise in units of the spread within classes, and its most training steps.
+    hidden : "auto" or sequence of int
+        Layer widths of the joint model; "auto" is (128, 128), and (64, 64) for fewer than 1,000 rows of numbers.
+    noise, max_steps
+        Noise of the joint model in units of the spread within classes, and its most training steps.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
@@ -124,7 +126,7 @@ class ScoreClassifier(
         "calibration": [None, StrOptions({"auto"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
         "columns": [None, dict],
-        "hidden": ["array-like"],
+        "hidden": [StrOptions({"auto"}), "array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
@@ -141,7 +143,7 @@ class ScoreClassifier(
         calibration="auto",
         class_weight=None,
         random_state=None,
-        hidden=(128, 128),
+        hidden="auto",
         noise=0.3,
         max_steps=500,
         columns=None,

@@ -135,7 +135,7 @@ class FitsClasses:
         report = ProgressReport(self, "joint", self.verbose)
         model, fits, table, splits = fit_row_model(
             key, space, rows, labels, self.frequencies_, weights=weights,
-            label_weight=self.label_weight, n_members=self.n_members, hidden=tuple(self.hidden), noise=self.noise,
+            label_weight=self.label_weight, n_members=self.n_members, hidden=self.hidden, noise=self.noise,
             max_steps=self.max_steps, callback=report,
         )  # fmt: skip
         self.start_rows_ = model.start_rows
@@ -168,7 +168,7 @@ class FitsClasses:
         frame = class_frame(table.x, table.label, self.noise)
         model, fits = train_joint(
             key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
-            hidden=tuple(self.hidden), max_steps=self.max_steps, callback=report, refill=refill,
+            hidden=self.hidden, max_steps=self.max_steps, callback=report, refill=refill,
         )  # fmt: skip
         self._keep_joint(key, model, frame.color, fits, table, splits, report)
 

@@ -16,8 +16,8 @@ import numpy as np
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield.data.association import column_gains
-from scorefield.estimators.additive_model import fit_additive
 from scorefield.estimators.calibration import fit_share, fit_temperature
+from scorefield.estimators.rule_model import fit_rules
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
@@ -33,11 +33,14 @@ MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it sing
 DENOISED_SHARE = 0.25
 LEARNING_RATE = 0.01
 CHECK_STEPS = 50  # between looks at the held-out loss
-LEAST_SHARE = 0.05  # of an additive model that is worth its place
+LEAST_SHARE = 0.05  # of a rule model that is worth its place
 PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
 MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
 FEW_ROWS = 20  # of the smallest class
 FEW_COLUMNS = 10
+WIDE, NARROW = (128, 128), (64, 64)  # layers
+SMALL_TABLE = 1000  # rows, below which narrow networks and half the batch do as well, in half the time
+BATCH, SMALL_BATCH = 128, 64
 
 
 class Frame(NamedTuple):
@@ -107,9 +110,9 @@ def train_joint(
 ):
     """A `JointEnergies` whose members were each trained on its split, and the members' training records.
 
-    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. Without `two_views` all members see whitened
-    columns where there are enough rows, which compiles one program less. Without `labels_of_hidden` copies of rows with
-    hidden cells do not teach the labels.
+    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` are widths, or "auto". Without
+    `two_views` all members see whitened columns where there are enough rows, which compiles one program less. Without
+    `labels_of_hidden` copies of rows with hidden cells do not teach the labels.
     """
     rows, n_classes = table.x, len(frequencies)
     base = joint_base(rows, frame, layout)
@@ -122,6 +125,8 @@ def train_joint(
     fewest = np.bincount(table.label, minlength=n_classes).min()
     patience = PATIENCE if layout is None and label_weight and fewest >= FEW_ROWS else MORE_PATIENCE
     gains = _gains_of_members(table, layout) if label_weight and n_classes > 1 else lambda *member: None
+    small = len(rows) < SMALL_TABLE and layout is None and label_weight > 0
+    widths = tuple(hidden) if not isinstance(hidden, str) else NARROW if small else WIDE
     views = views[: len(splits)]
     n_groups = len(views) if refill else min(len(views) * max(n_threads() // len(views), 1), len(splits))
 
@@ -129,13 +134,14 @@ def train_joint(
         """Members of one view, which have one shape."""
         view, own = views[number % len(views)], range(number, len(splits), n_groups)
         starts = [
-            init_joint(keys[m], base, view, n_classes, hidden=hidden, gains=gains(view, splits[m], m // len(views)))
+            init_joint(keys[m], base, view, n_classes, hidden=widths, gains=gains(view, splits[m], m // len(views)))
             for m in own
         ]
         return train_many(
             jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[splits[m] for m in own],
-            learning_rate=LEARNING_RATE, max_steps=max_steps, chunk_steps=CHECK_STEPS, patience=patience,
-            held_out_objective=LabelLoss() if label_weight else objective, callback=callback,
+            batch_size=SMALL_BATCH if small else BATCH, learning_rate=LEARNING_RATE, max_steps=max_steps,
+            chunk_steps=CHECK_STEPS, patience=patience, callback=callback,
+            held_out_objective=LabelLoss() if label_weight else objective,
             refill=refill and functools.partial(_refill_own, refill, own),
         )  # fmt: skip
 
@@ -181,7 +187,7 @@ def _refill_own(refill, own):
 
 
 def calibrated(model, table, splits):
-    """The model with an additive model in its posterior where that helps, and a temperature, by held-out labels.
+    """The model with a rule model in its posterior where that helps, and a temperature, by held-out labels.
 
     Every row is judged by members that did not see it.
     """
@@ -190,8 +196,8 @@ def calibrated(model, table, splits):
     held = np.concatenate([split.held for split in splits])
     weights = None if table.weight is None else table.weight[held].astype(np.float64)
     layout = getattr(model.base, "layout", None)
-    additive, others = fit_additive(table, splits, layout, logits.shape[1])
+    rules, others = fit_rules(table, splits, layout, logits.shape[1])
     share, temperature = fit_share(logits, others, table.label[held], weights)
     if share < LEAST_SHARE:
         return model, fit_temperature(logits, table.label[held], weights)[0]
-    return dataclasses.replace(model, additive=additive, share=np.float32(share)), temperature
+    return dataclasses.replace(model, rules=rules, share=np.float32(share)), temperature

@@ -22,7 +22,7 @@ from scorefield.fields.neural import BOUND
 from scorefield.fields.student import StudentT
 from scorefield.inference.decisions import check_costs
 
-FORMAT = 2  # raised when a reader of the earlier one would be wrong
+FORMAT = 3  # raised when a reader of the earlier one would be wrong
 EXPORTED_DENSITIES = ("energy", "gaussian", "mixture")
 
 
@@ -89,10 +89,10 @@ def _classifier_parts(model):
         "costs": costs,
         "margin": float(model.margin),
     }
-    additive, share = None, 0.0
-    if joint.additive is not None:
-        (additive,), share = _column_networks([joint.additive]), float(joint.share)
-    posterior = {"additive": additive, "share": share}
+    rules, share = None, 0.0
+    if joint.rules is not None:
+        (rules,), share = _column_networks([joint.rules]), float(joint.share)
+    posterior = {"rules": rules, "share": share}
     return {"members": _column_networks(joint.members), **posterior, "base": _base(joint.base), "output": output}
 
 

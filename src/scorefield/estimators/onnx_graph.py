@@ -60,7 +60,7 @@ def onnx_model(described):
     energies = [_energies(graph, parts, member) for member in described["members"]]
     energies = graph("Div", graph("Sum", *energies), np.float32(len(energies))) if energies else None
     if "classes" in output:
-        results = _decision(graph, _with_additive(graph, parts, energies, described), output)
+        results = _decision(graph, _with_rules(graph, parts, energies, described), output)
     else:
         results = [_log_density(graph, parts, energies, described["base"], output)]
     model = helper.make_model(
@@ -161,12 +161,12 @@ def _energies(graph, parts, member):
     return u
 
 
-def _with_additive(graph, parts, energies, described):
-    """Logits of the posterior: the energies and, by its share, an additive model of the labels."""
-    if described["additive"] is None:
+def _with_rules(graph, parts, energies, described):
+    """Logits of the posterior: the energies and, by its share, a rule model of the labels."""
+    if described["rules"] is None:
         return energies
-    share, additive = np.float32(described["share"]), _energies(graph, parts, described["additive"])
-    return graph("Add", graph("Mul", energies, np.float32(1) - share), graph("Mul", additive, share))
+    share, rules = np.float32(described["share"]), _energies(graph, parts, described["rules"])
+    return graph("Add", graph("Mul", energies, np.float32(1) - share), graph("Mul", rules, share))
 
 
 def _views(graph, x, member):

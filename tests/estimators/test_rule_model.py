@@ -1,5 +1,6 @@
-"""The additive model of the labels: its optimum, its use, and what it costs where it is of none."""
+"""The rule model of the labels: its optimum, its rules, its use, and what it costs where it is of none."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -8,11 +9,11 @@ from sklearn.metrics import log_loss
 from scorefield import ScoreClassifier
 from scorefield._jax.batching import map_rows
 from scorefield._jax.storage import from_plain
-from scorefield.estimators import additive_model
+from scorefield.estimators import rule_model
 from scorefield.estimators._sklearn import sparse_logistic
-from scorefield.estimators.additive_model import AdditiveInputs, fit_additive
 from scorefield.estimators.calibration import fit_share, fit_temperature
 from scorefield.estimators.ensemble import member_splits
+from scorefield.estimators.rule_model import RuleInputs, fit_rules, grow_rules
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import Split
 
@@ -50,12 +51,12 @@ def test_sparse_weights_are_optimal(rng):
 def test_the_network_is_the_mean_of_the_splits_models(rng):
     X, y, _ = steps_in_few_columns(rng, 200, d=8)
     table = LabelledRow(X, y)
-    network, logits = fit_additive(table, everything(200), None, 2)
+    network, logits = fit_rules(table, everything(200), None, 2)
     np.testing.assert_allclose(map_rows(network, X), logits, atol=1e-4)
     splits = member_splits(rng, X, y, 4)
-    network, held = fit_additive(table, splits, None, 2)
+    network, held = fit_rules(table, splits, None, 2)
     assert held.shape == (sum(len(split.held) for split in splits), 2)
-    apart = [fit_additive(table, [Split(split.kept, np.arange(200))], None, 2)[0] for split in splits]
+    apart = [fit_rules(table, [Split(split.kept, np.arange(200))], None, 2)[0] for split in splits]
     outputs = np.mean([map_rows(own, X) for own in apart], axis=0)
     assert np.corrcoef(outputs[:, 1], map_rows(network, X)[:, 1])[0, 1] > 0.9  # strengths may differ
 
@@ -66,7 +67,7 @@ def test_several_classes_and_one_that_a_split_lacks(rng):
     X = np.vstack([X, [[9, 9, 9]]]).astype(np.float32)
     y = np.append(y, 3).astype(np.int32)
     split = Split(np.arange(150), np.arange(151))  # its own class is held out alone
-    _, logits = fit_additive(LabelledRow(X, y), [split], None, 4)
+    _, logits = fit_rules(LabelledRow(X, y), [split], None, 4)
     assert np.isfinite(logits).all()
     assert np.mean(logits.argmax(axis=1) == y) > 0.9
     assert softmax(logits, axis=1)[:, 3].max() < 0.05
@@ -75,16 +76,16 @@ def test_several_classes_and_one_that_a_split_lacks(rng):
 def test_weights_count_as_repeated_rows(rng):
     X, y, _ = steps_in_few_columns(rng, 150, d=8)
     counts, strength = rng.integers(1, 4, 150), 0.3
-    rows, again = AdditiveInputs(LabelledRow(X, y), None).at(np.arange(150)), np.repeat(np.arange(150), counts)
+    rows, again = RuleInputs(LabelledRow(X, y), None).at(np.arange(150)), np.repeat(np.arange(150), counts)
 
-    def cost(found):
+    def cost(model):
         """What is minimised, over the repeated rows."""
-        logits = rows[again] @ found[:-1, 1] + found[-1, 1]
-        return np.abs(found[:, 1]).sum() + strength * np.logaddexp(0, np.where(y[again], -logits, logits)).sum()
+        logits, size = model.decision_function(rows[again]), np.abs([*model.coef_[0], *model.intercept_]).sum()
+        return size + strength * np.logaddexp(0, np.where(y[again], -logits, logits)).sum()
 
-    alone = additive_model._one_against_rest(rows, y, np.ones(150), 2, strength)
-    weighted = additive_model._one_against_rest(rows, y, counts.astype(float), 2, strength)
-    copies = additive_model._one_against_rest(rows[again], y[again], np.ones(len(again)), 2, strength)
+    alone = sparse_logistic(strength).fit(rows, y)
+    weighted = sparse_logistic(strength).fit(rows, y, sample_weight=counts.astype(float))
+    copies = sparse_logistic(strength).fit(rows[again], y[again])
     assert cost(weighted) == pytest.approx(cost(copies), rel=2e-3)
     assert cost(alone) > 1.02 * cost(copies)
 
@@ -93,15 +94,16 @@ def test_large_tables_cost_a_bounded_number_of_cells(rng, monkeypatch):
     X, y, _ = steps_in_few_columns(rng, 3000)
     y[:] = 0
     y[::50] = X[::50, 3] > -1
-    monkeypatch.setattr(additive_model, "MAX_CELLS", 200_000)
-    inputs = AdditiveInputs(LabelledRow(X, y), None)
-    rows = additive_model.some_of_each(y, 1000)
-    chosen = additive_model._affordable(inputs, rows, y[rows], np.ones(len(rows)), 2)
+    monkeypatch.setattr(rule_model, "MAX_CELLS", 200_000)
+    inputs = RuleInputs(LabelledRow(X, y), None)
+    rows = rule_model.some_of_each(y, 1000)
+    chosen = rule_model._affordable(inputs, rows, y[rows], np.ones(len(rows)), 2)
     assert len(rows) * len(chosen) * 2 <= 200_000 < 3000 * len(inputs) * 2
     assert set(np.flatnonzero(y == 1)) <= set(rows)
     assert 3 in inputs.owners()[chosen]
-    network, logits = fit_additive(LabelledRow(X, y), everything(3000), None, 2)
+    network, logits = fit_rules(LabelledRow(X, y), everything(3000), None, 2)
     np.testing.assert_allclose(map_rows(network, X), logits, atol=1e-3)
+    _, logits = fit_rules(LabelledRow(X, y), member_splits(rng, X, y, 4), None, 2)
     mean = softmax(logits, axis=1)[:, 1].mean()
     assert abs(mean - y.mean()) < 0.6 * y.mean()  # the shares of the whole table, not thrice as many
 
@@ -137,30 +139,80 @@ def test_labels_that_follow_steps_are_learned_from_few_rows(rng):
         excess[calibration] = np.mean(truth * np.log(truth / proba) + (1 - truth) * np.log((1 - truth) / (1 - proba)))
     joint = from_plain(ScoreClassifier(**LIGHT).fit(X, y).model_)
     assert joint.share > 0.5
-    assert excess["auto"] < 0.12 < excess[None]
+    assert excess["auto"] < 0.08 < excess[None], excess
 
 
-def test_interactions_are_left_to_the_networks(rng):
+def test_columns_that_decide_together_are_learned(rng):
     X, y = crossed(rng, 600)
     model = ScoreClassifier(**LIGHT).fit(X, y)
-    share = from_plain(model.model_).share
-    assert share is None or share < 0.2
     fresh, labels = crossed(np.random.default_rng(9), 2000)
-    assert log_loss(labels, model.predict_proba(fresh)) < 0.4  # log 2 by any additive model
+    assert log_loss(labels, model.predict_proba(fresh)) < 0.4  # log 2 by any sum over columns
+
+
+def test_rules_are_the_nodes_of_trees(rng):
+    """Each rule is the smooth form of a box; the leaves of a tree cover every row once, but near thresholds."""
+    X, y = rng.normal(size=(400, 5)).astype(np.float32), rng.integers(0, 2, 400)
+    corner = (X[:, 1] > 0.3) & (X[:, 4] < 0.2)
+    rules = grow_rules(X, corner, np.ones(400), 5, np.array([4, 1, 1]), seed=0)
+    assert set(rules.columns) == {1, 4}
+    values = rules.at(X, 5)
+    sharp = np.sign(X[:, rules.columns] - rules.thresholds)
+    boxes = np.all((sharp[:, :, None] == rules.sides) | (rules.sides == 0), axis=1)
+    far = (np.abs(X[:, rules.columns] - rules.thresholds) > 0.05).all(axis=1)
+    np.testing.assert_allclose(values[far], boxes[far], atol=0.05)
+    assert far.mean() > 0.1
+    assert max(np.corrcoef(box, corner)[0, 1] for box in boxes.T) > 0.9
+    noise = grow_rules(X, y == 1, np.ones(400), 5, np.arange(5), seed=0)
+    assert max(np.corrcoef(box, y)[0, 1] for box in noise.at(X, 5).T) < 0.5  # the control
+
+
+def test_rules_take_levels_as_conditions(rng):
+    """Beyond the numbers are indicators, whose conditions are linear in them."""
+    single = np.column_stack([rng.normal(size=400), rng.integers(0, 2, (400, 3))]).astype(np.float32)
+    wanted = (single[:, 0] > 0) & (single[:, 2] == 1)
+    rules = grow_rules(single, wanted, np.ones(400), 5, np.arange(4), seed=0)
+    values = rules.at(single, 1)
+    found = np.argmax([np.corrcoef(value, wanted)[0, 1] for value in values.T])
+    assert np.corrcoef(values[:, found], wanted)[0, 1] > 0.9
+    chosen = rules.chosen([found])
+    assert set(chosen.columns) == {0, 2}
+    np.testing.assert_allclose(chosen.at(single, 1)[:, 0], values[:, found])
 
 
 def test_columns_are_not_chosen_by_held_out_labels(rng, monkeypatch):
     """Labels of pure noise: where few of many columns are affordable, held-out rows must not look predictable."""
-    monkeypatch.setattr(additive_model, "MAX_CELLS", 20_000)
+    monkeypatch.setattr(rule_model, "MAX_CELLS", 20_000)
     X, y = rng.normal(size=(80, 2000)).astype(np.float32), rng.permutation(np.repeat([0, 1], 40)).astype(np.int32)
     splits = member_splits(rng, X, y, 8)
-    _, logits = fit_additive(LabelledRow(X, y), splits, None, 2)
+    _, logits = fit_rules(LabelledRow(X, y), splits, None, 2)
     held = np.concatenate([split.held for split in splits])
     assert np.mean(logits.argmax(axis=1) == y[held]) < 0.65
 
 
 def test_a_class_may_be_absent(rng):
     X, y, _ = steps_in_few_columns(rng, 200, d=8)
-    _, logits = fit_additive(LabelledRow(X, y), member_splits(rng, X, y, 2), None, 3)
+    _, logits = fit_rules(LabelledRow(X, y), member_splits(rng, X, y, 2), None, 3)
     assert np.isfinite(logits).all()
     assert softmax(logits, axis=1)[:, 2].max() < 0.05
+
+
+def test_threads_change_nothing(rng, monkeypatch):
+    """The solver's random numbers are those of the process: two of its fits at once would share them."""
+    X, y, _ = steps_in_few_columns(rng, 400, d=12)
+    splits, found = member_splits(rng, X, y, 8), []
+    for threads in ("1", "4", "4"):
+        monkeypatch.setenv("NPROC", threads)
+        found.append(fit_rules(LabelledRow(X, y), splits, None, 2)[1])
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+def test_shapes_tell_the_size_alone(rng):
+    """Fits of one table share their compiled programs."""
+    shapes = set()
+    for seed in range(3):
+        X, y, _ = steps_in_few_columns(np.random.default_rng(seed), 200, d=8)
+        network, _ = fit_rules(LabelledRow(X, y), member_splits(rng, X, y, 2), None, 2)
+        leaves, structure = jax.tree.flatten(network)
+        shapes.add((structure, tuple(leaf.shape for leaf in leaves)))
+    assert len(shapes) <= 2
