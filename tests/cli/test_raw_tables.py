@@ -10,14 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scorefield.studies.benchmark.mixed_tables import TARGETS
+
 DATA = pathlib.Path(os.environ.get("SCOREFIELD_DATA", "")) / "mixed"
-TARGETS = {
-    "adult": "income",
-    "default": "default",
-    "penguins": "species",
-    "telco-churn": "Churn",
-    "titanic": "Survived",
-}
 SET_ASIDE = ("identifier", "text")
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]

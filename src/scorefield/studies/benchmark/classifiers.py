@@ -35,6 +35,7 @@ from scorefield.studies.benchmark.oversampling import (
     QUICK_TABLES,
     SPLITS,
     Split,
+    finished,
     measures,
     row_of_arm,
     table_and_split,
@@ -186,7 +187,7 @@ def run(models_of, seed, config):
         with measured() as cost:
             probability = model.fit(split.X, split.y).predict_proba(split.X_test)[:, 1]
         rows.append(row_of_arm(arm, "itself", measures(split.y_test, probability), cost, n=len(split.y)))
-    return split.finished(rows)
+    return finished(rows, split)
 
 
 def _experiment(name, title, what, models_of, show, repetitions=1):

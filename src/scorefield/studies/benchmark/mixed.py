@@ -3,7 +3,6 @@
 import importlib.util
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from imblearn.over_sampling import SMOTENC, RandomOverSampler
 from sklearn.base import clone
@@ -19,11 +18,19 @@ from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import measured
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, boosting, weighted
-from scorefield.studies.benchmark import mixed_tables, tables
+from scorefield.studies.benchmark import mixed_tables
 from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS, OURS_CLEAR, TUNED_BOOSTING
 from scorefield.studies.benchmark.classifiers import TunedSVM, tuned_boosting
 from scorefield.studies.benchmark.mixed_tables import codes, filled_codes, one_hot
-from scorefield.studies.benchmark.oversampling import INNER_FOLDS, SPLITS, measures, row_of_arm, table_and_split
+from scorefield.studies.benchmark.oversampling import (
+    INNER_FOLDS,
+    SPLITS,
+    finished,
+    kept_and_held,
+    measures,
+    row_of_arm,
+    table_and_split,
+)
 from scorefield.studies.benchmark.summaries import show_mixed_classifiers, show_mixed_oversampling
 from scorefield.studies.engine.experiment import Experiment
 
@@ -34,6 +41,8 @@ OVERSAMPLED = ("adult", "telco-churn", "default", "titanic")
 class MixedSplit(NamedTuple):
     """Training and test rows of one split, and inner folds of the training rows."""
 
+    name: str
+    number: int
     X: object
     y: np.ndarray
     X_test: object
@@ -45,18 +54,10 @@ def split_of(name, number, seed, config):
     """A split of a table; equal rows are on one side."""
     frame, y = mixed_tables.load(name)
     flat = np.nan_to_num(codes(frame).fit_transform(frame).astype(float), nan=-1.0)
-    settings = {key: config[key] for key in ("n_folds", "n_repeats", "max_rows")}
-    kept, held = list(tables.splits(flat, y, **settings))[number]
+    kept, held = kept_and_held(flat, y, number, config)
     train, test = (frame.iloc[part].reset_index(drop=True) for part in (kept, held))
     inner = stratified_folds(y[kept], same_rows(flat[kept]), INNER_FOLDS, seed)
-    return MixedSplit(train, y[kept], test, y[held], inner)
-
-
-def finished(rows, name, number, split):
-    """Rows with the table and split; also clears jax's caches, since other tables need other programs."""
-    jax.clear_caches()
-    share = round(len(split.y_test) / len(split.y), 4)
-    return [{**row, "table": name, "split": number, "test_share": share} for row in rows]
+    return MixedSplit(name, number, train, y[kept], test, y[held], inner)
 
 
 def class_measures(y, proba):
@@ -123,7 +124,7 @@ def run_classifiers(seed, config):
         with measured() as cost:
             proba = model.fit(split.X, split.y).predict_proba(split.X_test)
         rows.append(row_of_arm(arm, "itself", class_measures(split.y_test, proba), cost, n=len(split.y)))
-    return finished(rows, name, number, split)
+    return finished(rows, split)
 
 
 def learners(frame, seed):
@@ -185,7 +186,7 @@ def run_oversampling(seed, config):
             X, y = resample()
         for learner, (encoder, model) in models.items():
             arm(title, learner, encoder, model, X, y, sampling.seconds)
-    return finished(rows, name, number, split)
+    return finished(rows, split)
 
 
 def _experiment(name, title, what, run, show, names, quick):

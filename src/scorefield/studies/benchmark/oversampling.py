@@ -31,18 +31,11 @@ class Split:
     def __init__(self, name, number, seed, config):
         self.name, self.number = name, number
         X, y = tables.load(name)
-        settings = {key: config[key] for key in ("n_folds", "n_repeats", "max_rows")}
-        kept, held = list(tables.splits(X, y, **settings))[number]
+        kept, held = kept_and_held(X, y, number, config)
         scaler = StandardScaler().fit(X[kept])
         self.X, self.X_test = scaler.transform(X[kept]), scaler.transform(X[held])
         self.y, self.y_test = y[kept], y[held]
         self.inner = stratified_folds(self.y, same_rows(self.X), INNER_FOLDS, seed)
-
-    def finished(self, rows):
-        """Rows with the table and split; also clears jax's caches, since other tables need other programs."""
-        jax.clear_caches()
-        share = round(len(self.y_test) / len(self.y), 4)
-        return [{**row, "table": self.name, "split": self.number, "test_share": share} for row in rows]
 
     def parts(self):
         """Indices of the inner folds' training rows, then of all training rows."""
@@ -53,6 +46,19 @@ class Split:
         pairs = [(self.y[held], model.predict_proba(self.X[held])[:, 1])
                  for model, (_, held) in zip(models, self.inner, strict=False)]  # fmt: skip
         return tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
+
+
+def finished(rows, split):
+    """Rows with the table and the number of a split; also clears jax's caches: other tables need other programs."""
+    jax.clear_caches()
+    share = round(len(split.y_test) / len(split.y), 4)
+    return [{**row, "table": split.name, "split": split.number, "test_share": share} for row in rows]
+
+
+def kept_and_held(X, y, number, config):
+    """Training and test indices of one split."""
+    settings = {key: config[key] for key in ("n_folds", "n_repeats", "max_rows")}
+    return list(tables.splits(X, y, **settings))[number]
 
 
 def table_and_split(seed, config):
@@ -183,7 +189,7 @@ def run(seed, config):
         rows += _arm(arm, sampler, split, models)
     if config["tuned"]:
         rows += _tuned_arm(split, models, seed)
-    return split.finished(rows)
+    return finished(rows, split)
 
 
 OVERSAMPLING = Experiment(
