@@ -1,0 +1,108 @@
+"""Time and quality of ScoreClassifier on large tables beside boosting: many rows, columns and classes.
+
+The fraud data with 100,000 rows to learn; a simulated table of 500 columns, 20 of which tell of the label; 26 simulated
+classes in 16 columns, as many as there are letters, each a mixture of two Gaussians, so that the log loss of the true
+posterior is known. Seconds are those of a first fit with its prediction, compilation included. Boosting has settings
+that suit rare classes: scikit-learn's a small rate, a penalty and all its trees (with its defaults it diverges or stops
+at once), XGBoost a start at even odds (its estimate of the start underflows on the frauds).
+
+    python benchmarks/large_tables.py [--quick] [--repeats 1] [--out results/speed]
+"""
+
+import sys
+import time
+import warnings
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import accuracy_score, average_precision_score, log_loss
+from sklearn.model_selection import train_test_split
+
+from _timing import Rows, absent, parse
+from scorefield import ScoreClassifier, fetch_creditcard
+from scorefield.evaluation.remedies import boosting
+
+N_LETTERS, N_COLUMNS, SPREAD = 26, 16, 1.6
+TRUTH = "the true posterior"
+
+
+def frauds(seed, quick):
+    X, y = fetch_creditcard(return_X_y=True)
+    n = 2_000 if quick else 100_000
+    return train_test_split(np.asarray(X), np.asarray(y), train_size=n, test_size=n // 2, stratify=y, random_state=seed)
+
+
+def many_columns(seed, quick):
+    d = 50 if quick else 500
+    X, y = make_classification(
+        6_000, d, n_informative=20, n_redundant=0, weights=[0.9], class_sep=1.5, random_state=seed
+    )
+    return train_test_split(X, y, test_size=1 / 3, stratify=y, random_state=seed)
+
+
+def letters(seed, quick):
+    n, centres = 2_000 if quick else 15_000, _centres(seed)
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, N_LETTERS, n)
+    X = centres[y, rng.integers(0, 2, n)] + rng.normal(size=(n, N_COLUMNS))
+    return train_test_split(X, y, test_size=1 / 3, random_state=seed)
+
+
+def _centres(seed):
+    """Two for each class."""
+    return SPREAD * np.random.default_rng(1000 + seed).normal(size=(N_LETTERS, 2, N_COLUMNS))
+
+
+def true_posterior(seed, X):
+    """Of the simulated letters."""
+    distances = ((X[:, None, None] - _centres(seed)) ** 2).sum(axis=-1)
+    return np.exp(log_softmax(logsumexp(-distances / 2, axis=-1), axis=1))
+
+
+TABLES = {"fraud, 100,000 rows": frauds, "500 columns": many_columns, "26 classes": letters}
+
+
+def classifiers(seed):
+    found = {
+        "ScoreClassifier": ScoreClassifier(random_state=seed),
+        "HistGradientBoosting": HistGradientBoostingClassifier(
+            learning_rate=0.05, l2_regularization=1.0, early_stopping=False, random_state=seed
+        ),
+    }
+    if not absent("xgboost", "pip install xgboost"):
+        found["XGBoost"] = boosting(seed, base_score=0.5).set_params(n_jobs=-1)
+    return found
+
+
+def quality(y, proba):
+    """Log loss, accuracy and, for two classes, average precision."""
+    precision = average_precision_score(y, proba[:, 1]) if proba.shape[1] == 2 else None
+    return {"log_loss": log_loss(y, proba), "accuracy": accuracy_score(y, proba.argmax(axis=1)),
+            "average_precision": precision}  # fmt: skip
+
+
+def main():
+    options = parse(__doc__, repeats=1)
+    warnings.simplefilter("ignore")
+    rows = Rows("large_tables", options)
+
+    def add(table, method, seed, found):
+        told = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in found.items() if value is not None)
+        rows.add(f"{table:<20} {method:<22} {told}", table=table, method=method, seed=seed, **found)
+
+    for table, load in TABLES.items():
+        for seed in range(options.repeats):
+            X, X_test, y, y_test = load(seed, options.quick)
+            for method, model in classifiers(seed).items():
+                begin = time.perf_counter()
+                proba = model.fit(X, y).predict_proba(X_test)
+                add(table, method, seed, {"seconds": time.perf_counter() - begin, **quality(y_test, proba)})
+            if load is letters:
+                add(table, TRUTH, seed, quality(y_test, true_posterior(seed, X_test)))
+    rows.write()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
