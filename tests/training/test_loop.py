@@ -231,8 +231,8 @@ def test_held_out_rows_are_apart_and_weighted(rng):
     assert len(held) == 3
     assert set(kept[:, 0]) | set(held[:, 0]) == set(range(10))
     assert not set(kept[:, 0]) & set(held[:, 0])
-    block, weights = minibatches._fixed_block(rng, held[:, 0])
-    assert len(block) == minibatches.HELD_OUT_POINTS
+    block, weights = minibatches._fixed_block(rng, held[:, 0], 256)
+    assert len(block) == 256
     np.testing.assert_allclose(np.average(block, weights=weights), held.mean(), rtol=1e-5)
     kept, held = split_held_out(rng, rows[:2], 0.01)
     assert len(kept) == len(held) == 1

@@ -74,15 +74,18 @@ class ScoreClassifier(
     calibration : "auto" or None
         "auto" makes held-out labels most likely. The joint model, from rows that its members never saw, divides log
         odds by a temperature and gives a share of them to a sparse model of the labels by rules, where that predicts
-        them better: where few of many columns decide, or some by steps. ``label_weight=0`` and separate densities are
+        them better: where few of many columns decide, or some by steps. Members with a view of the columns that
+        predicts them clearly worse than another are left out. ``label_weight=0`` and separate densities are
         fitted anew without each of three folds, for a temperature and one constant per class. None leaves
         probabilities as Bayes' rule gives them.
     class_weight : None, "balanced" or dict
         Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden : "auto" or sequence of int
         Layer widths of the joint model; "auto" is (128, 128), and (64, 64) for fewer than 1,000 rows of numbers.
-    noise, max_steps
-        Noise of the joint model in units of the spread within classes, and its most training steps.
+    noise : float
+        Noise of the joint model in units of the spread within classes.
+    max_steps : "auto" or int
+        Training steps of the joint model at most; "auto" is 500, and more beyond 10,000 rows of numbers.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
@@ -128,7 +131,7 @@ class ScoreClassifier(
         "columns": [None, dict],
         "hidden": [StrOptions({"auto"}), "array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
-        "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
     }
 
@@ -145,7 +148,7 @@ class ScoreClassifier(
         random_state=None,
         hidden="auto",
         noise=0.3,
-        max_steps=500,
+        max_steps="auto",
         columns=None,
         verbose=0,
     ):

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import log_softmax
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield.data.association import column_gains
 from scorefield.estimators.calibration import fit_share, fit_temperature
 from scorefield.estimators.rule_model import fit_rules
+from scorefield.estimators.training_plan import plan_training
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
@@ -34,13 +36,9 @@ DENOISED_SHARE = 0.25
 LEARNING_RATE = 0.01
 CHECK_STEPS = 50  # between looks at the held-out loss
 LEAST_SHARE = 0.05  # of a rule model that is worth its place
-PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
-MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
-FEW_ROWS = 20  # of the smallest class
 FEW_COLUMNS = 10
-WIDE, NARROW = (128, 128), (64, 64)  # layers
-SMALL_TABLE = 1000  # rows, below which narrow networks and half the batch do as well, in half the time
-BATCH, SMALL_BATCH = 128, 64
+KINDS = 4  # of members at most: two views of the columns, each with gains and without
+CLEARLY = 3.0  # standard errors
 
 
 class Frame(NamedTuple):
@@ -110,39 +108,47 @@ def train_joint(
 ):
     """A `JointEnergies` whose members were each trained on its split, and the members' training records.
 
-    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` are widths, or "auto". Without
-    `two_views` all members see whitened columns where there are enough rows, which compiles one program less. Without
-    `labels_of_hidden` copies of rows with hidden cells do not teach the labels.
+    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` and `max_steps` may be "auto".
+    Without `two_views` all members see whitened columns where there are enough rows, which compiles one program less.
+    Without `labels_of_hidden` copies of rows with hidden cells do not teach the labels.
     """
     rows, n_classes = table.x, len(frequencies)
     base = joint_base(rows, frame, layout)
     numbers = rows if layout is None else rows[:, : layout.n_numbers]
     views = _views(numbers, frame) if two_views else _views(numbers, frame)[-1:]
-    weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT).astype(np.float32)
-    share = DENOISED_SHARE if label_weight else 1.0
-    objective = JointLoss(frame.color, float(label_weight), weights, share, labels_of_hidden)
-    keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
-    fewest = np.bincount(table.label, minlength=n_classes).min()
-    patience = PATIENCE if layout is None and label_weight and fewest >= FEW_ROWS else MORE_PATIENCE
-    gains = _gains_of_members(table, layout) if label_weight and n_classes > 1 else lambda *member: None
-    small = len(rows) < SMALL_TABLE and layout is None and label_weight > 0
-    widths = tuple(hidden) if not isinstance(hidden, str) else NARROW if small else WIDE
     views = views[: len(splits)]
+    by_labels = label_weight > 0 and n_classes > 1
+    plan = plan_training(
+        table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None and refill is None,
+        by_labels=label_weight > 0,
+    )  # fmt: skip
+    weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT) / plan.factors * (frequencies @ plan.factors)
+    share = DENOISED_SHARE if label_weight else 1.0
+    objective = JointLoss(
+        frame.color, float(label_weight), weights.astype(np.float32), plan.offsets, share, labels_of_hidden
+    )
+    keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
+    gains = _gains_of_members(table, layout) if by_labels else lambda *member: None
+    # Elsewhere it makes no difference that could be measured.
+    priors = frequencies if (plan.factors > 1).any() else None
     n_groups = len(views) if refill else min(len(views) * max(n_threads() // len(views), 1), len(splits))
 
     def train_some(number, callback):
         """Members of one view, which have one shape."""
         view, own = views[number % len(views)], range(number, len(splits), n_groups)
         starts = [
-            init_joint(keys[m], base, view, n_classes, hidden=widths, gains=gains(view, splits[m], m // len(views)))
+            init_joint(
+                keys[m], base, view, n_classes, hidden=plan.widths, gains=gains(view, splits[m], m // len(views)),
+                priors=priors,
+            )
             for m in own
-        ]
+        ]  # fmt: skip
         return train_many(
-            jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[splits[m] for m in own],
-            batch_size=SMALL_BATCH if small else BATCH, learning_rate=LEARNING_RATE, max_steps=max_steps,
-            chunk_steps=CHECK_STEPS, patience=patience, callback=callback,
-            held_out_objective=LabelLoss() if label_weight else objective,
-            refill=refill and functools.partial(_refill_own, refill, own),
+            jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[plan.splits[m] for m in own],
+            batch_size=plan.batch_size, learning_rate=LEARNING_RATE, max_steps=plan.max_steps,
+            chunk_steps=CHECK_STEPS, patience=plan.patience, callback=callback,
+            held_out_objective=LabelLoss(plan.offsets) if label_weight else objective,
+            held_out_points=plan.held_out_points, refill=refill and functools.partial(_refill_own, refill, own),
         )  # fmt: skip
 
     if refill is None:
@@ -189,10 +195,12 @@ def _refill_own(refill, own):
 def calibrated(model, table, splits):
     """The model with a rule model in its posterior where that helps, and a temperature, by held-out labels.
 
-    Every row is judged by members that did not see it.
+    Every row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out.
     """
-    logits = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
-    logits = np.concatenate(logits).astype(np.float64)
+    every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
+    kept = _worth_their_place(every, table, splits)
+    model = dataclasses.replace(model, members=tuple(model.members[m] for m in kept))
+    logits, splits = np.concatenate([every[m] for m in kept]).astype(np.float64), [splits[m] for m in kept]
     held = np.concatenate([split.held for split in splits])
     weights = None if table.weight is None else table.weight[held].astype(np.float64)
     layout = getattr(model.base, "layout", None)
@@ -201,3 +209,23 @@ def calibrated(model, table, splits):
     if share < LEAST_SHARE:
         return model, fit_temperature(logits, table.label[held], weights)[0]
     return dataclasses.replace(model, rules=rules, share=np.float32(share)), temperature
+
+
+def _worth_their_place(logits, table, splits):
+    """Numbers of the members whose kind predicts held-out labels about as well as the best kind.
+
+    Where few of many columns matter, members without gains add little but noise.
+    """
+    kinds = np.arange(len(splits)) % KINDS
+    means, errors = np.empty((2, min(KINDS, len(splits))))
+    for kind in range(len(means)):
+        own = np.flatnonzero(kinds == kind)
+        held = np.concatenate([splits[m].held for m in own])
+        logs = log_softmax(np.concatenate([logits[m] for m in own]).astype(np.float64), axis=1)
+        losses = -logs[np.arange(len(held)), table.label[held]]
+        weights = np.ones(len(held)) if table.weight is None else table.weight[held]
+        means[kind] = np.average(losses, weights=weights)
+        errors[kind] = np.sqrt(np.sum((weights * (losses - means[kind])) ** 2)) / weights.sum()
+    best = np.argmin(means)
+    good = means - means[best] <= CLEARLY * np.hypot(errors, errors[best])
+    return np.flatnonzero(good[kinds])

@@ -182,11 +182,12 @@ def columns_of(rows: np.ndarray, rotation: np.ndarray | None = None) -> Columns:
 
 def init_joint(
     key: jax.Array, base: Gaussian | ColumnMargins, table: Columns, n_classes: int, *, hidden: Sequence[int],
-    activation: str = "silu", gains: np.ndarray | None = None,
+    activation: str = "silu", gains: np.ndarray | None = None, priors: np.ndarray | None = None,
 ) -> JointEnergies:  # fmt: skip
     """One member with thresholds at random quantiles and a last layer of zeros: all classes start at the base.
 
-    `gains` are those of the columns of the table and of the indicators of its layout.
+    `gains` are those of the columns of the table and of the indicators of its layout. With `priors` (classes,) the
+    classes start at their shares of the base.
     """
     check_activation(activation, smooth=True)
     rng = host_rng(key, Stream.THRESHOLDS)
@@ -199,6 +200,8 @@ def init_joint(
     layout = base.layout if isinstance(base, ColumnMargins) else None
     n_inputs = table.n_inputs + levels.size + (layout.n_indicators if layout else 0)
     network = last_layer_zero(init_network(key, (n_inputs, *hidden, n_classes), activation=activation))
+    if priors is not None:
+        network = dataclasses.replace(network, biases=(*network.biases[:-1], leaf(np.log(priors))))
     every = None
     if gains is not None:
         x, indicators = gains[: table.n_inputs], gains[table.n_inputs :]

@@ -17,7 +17,7 @@ import optax
 
 from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import compiled, stack, unstack
-from scorefield.training.minibatches import Rows, Source, Split, draw, joined
+from scorefield.training.minibatches import HELD_OUT_POINTS, Rows, Source, Split, draw, joined
 
 CHUNK_STEPS = 100  # steps per compiled call, and between checks of progress and early stopping
 AVERAGE_DECAY = 0.99  # of the running mean of weights, which spans about one chunk
@@ -291,6 +291,7 @@ def train_many(
     validation_fraction: float = 0.2,
     splits: Sequence[Split] | None = None,
     held_out_objective: Any = None,
+    held_out_points: int = HELD_OUT_POINTS,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
     refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None = None,
@@ -302,15 +303,16 @@ def train_many(
     draws the same numbers as if trained alone. `patience` is the number of chunks of `chunk_steps` without a better
     held-out loss before a model stops; with None it trains to the end and the last average is returned. Training ends
     when `callback` returns a true value. `splits` replace the random split by `validation_fraction`, and
-    `held_out_objective` replaces the objective on held-out rows. For data larger than memory, `refill` returns new
-    tables and splits before every chunk but the first; it needs `splits`, and the first held-out rows are kept.
+    `held_out_objective` replaces the objective on held-out rows, which are repeated up to `held_out_points`. For data
+    larger than memory, `refill` returns new tables and splits before every chunk but the first; it needs `splits`, and
+    the first held-out rows are kept.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # a key of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
     _check_counts(key, models, tables, objective, held_out_objective)
     n_models, n_chunks = len(models), -(-max_steps // chunk_steps)
-    source = Source(key, tables, splits, validation_fraction, n_models, refill)
+    source = Source(key, tables, splits, validation_fraction, n_models, refill, held_out_points)
     objectives, held_out_objectives = (
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
     )

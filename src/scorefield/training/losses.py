@@ -192,6 +192,7 @@ class JointLoss:
     color: jax.Array  # (p, p) for p numbers
     label_weight: float
     class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
+    offsets: Any = 0.0  # of the logits, see `LabelLoss`
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
     labels_of_hidden: bool = static(default=True)  # whether copies with hidden cells teach the labels too
 
@@ -217,7 +218,7 @@ class JointLoss:
         return weight * loss
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
-        return self.generative(model, key, row) + self.label_weight * LabelLoss()(model, key, row)
+        return self.generative(model, key, row) + self.label_weight * LabelLoss(self.offsets)(model, key, row)
 
     def of_batch(self, model: JointEnergies, key: jax.Array, rows: LabelledRow) -> jax.Array:
         """Mean loss of a batch whose first rows alone are denoised, with cells hidden where there are such copies."""
@@ -234,14 +235,20 @@ class JointLoss:
         if len(self.class_weights) == 1:
             return loss
         seen = rows if self.labels_of_hidden else as_they_are
-        labels = jax.vmap(LabelLoss(), (None, None, 0))(model, key, seen)
+        labels = jax.vmap(LabelLoss(self.offsets), (None, None, 0))(model, key, seen)
         return loss + self.label_weight * jnp.mean(labels)
 
 
 @pytree
 class LabelLoss:
-    """Cross-entropy of the label under the softmax of the energies."""
+    """Cross-entropy of the label under the softmax of the energies.
+
+    Where a class is drawn f_k times as often as it occurs, the offsets (classes,) are log f_k: the energies remain
+    those of the table, as in a logistic regression of case-control samples (Prentice & Pyke 1979).
+    """
+
+    offsets: Any = 0.0
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
-        loss = -jax.nn.log_softmax(model.logits(row.x))[row.label]
+        loss = -jax.nn.log_softmax(model.logits(row.x) + self.offsets)[row.label]
         return loss if row.weight is None else row.weight * loss

@@ -30,8 +30,8 @@ class Rows(NamedTuple):
     pool: Any  # leaves (bucket, ...): the distinct rows of all models
     index: Any  # (models, bucket) indices of each model's training rows in the pool
     lengths: Any  # (models,) number of training rows without padding
-    held_out: Any  # leaves (models, HELD_OUT_POINTS, ...)
-    weights: Any  # (models, HELD_OUT_POINTS)
+    held_out: Any  # leaves (models, points, ...)
+    weights: Any  # (models, points)
 
     def of(self, models: np.ndarray) -> "Rows":
         """The rows of some of the models."""
@@ -60,9 +60,9 @@ def draw(keys: jax.Array, rows: Rows, n_steps: int, batch_size: int) -> Any:
     return _gather(rows.pool, rows.index, places)
 
 
-def _fixed_block(rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """HELD_OUT_POINTS of the row indices, and weights under which every distinct row counts once."""
-    places = np.resize(rng.permutation(len(rows)), HELD_OUT_POINTS)
+def _fixed_block(rng: np.random.Generator, rows: np.ndarray, n_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """`n_points` of the row indices, and weights under which every distinct row counts once."""
+    places = np.resize(rng.permutation(len(rows)), n_points)
     weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
     return rows[places], weights.astype(np.float32)
 
@@ -104,8 +104,9 @@ def _model_rng(key: jax.Array, stream: Stream, model: int) -> np.random.Generato
 
 
 def prepare(
-    key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, numbers: np.ndarray
-) -> Rows:
+    key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, numbers: np.ndarray,
+    n_points: int,
+) -> Rows:  # fmt: skip
     """Validate tables (one for all models, or one each), split and pad them, and send them to the device.
 
     `numbers` are global model indices; they seed each model's random stream.
@@ -124,7 +125,7 @@ def prepare(
     size = bucket(max(lengths))
     index = np.stack([pad_rows(split.kept + start, size) for split, start in zip(splits, starts, strict=True)])
     blocks = [
-        _fixed_block(_model_rng(key, Stream.HELD_OUT_BLOCK, m), split.held + start)
+        _fixed_block(_model_rng(key, Stream.HELD_OUT_BLOCK, m), split.held + start, n_points)
         for m, split, start in zip(numbers, splits, starts, strict=True)
     ]
     held = jax.tree.map(lambda leaf: leaf[np.stack([rows for rows, _ in blocks])], pool)
@@ -141,12 +142,12 @@ class Source:
 
     def __init__(
         self, key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, n_models: int,
-        refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None,
+        refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None, n_points: int = HELD_OUT_POINTS,
     ):  # fmt: skip
         if refill and splits is None:
             raise ValueError("Expected splits with refill, got None; without them held-out rows could be trained on.")
         self.key, self.tables, self.splits, self.fraction, self.refill = key, tables, splits, fraction, refill
-        self.everyone, self.chunk = np.arange(n_models), 0
+        self.everyone, self.chunk, self.n_points = np.arange(n_models), 0, n_points
         self.shared: Rows | None = None
         self.known: dict[tuple, Rows] = {}
         self.held_out: dict[tuple, tuple[Any, Any]] = {}
@@ -167,7 +168,7 @@ class Source:
     def _prepared(self, numbers: np.ndarray) -> Rows:
         if len(self.tables) > 1:
             splits = self.splits and [self.splits[m] for m in numbers]
-            return prepare(self.key, [self.tables[m] for m in numbers], splits, self.fraction, numbers)
+            return prepare(self.key, [self.tables[m] for m in numbers], splits, self.fraction, numbers, self.n_points)
         if self.shared is None:
-            self.shared = prepare(self.key, self.tables, self.splits, self.fraction, self.everyone)
+            self.shared = prepare(self.key, self.tables, self.splits, self.fraction, self.everyone, self.n_points)
         return self.shared if len(numbers) == len(self.everyone) else self.shared.of(numbers)

@@ -1,0 +1,65 @@
+"""How the members of a joint model train: widths, batches, steps and patience by the size of the table.
+
+Large tables train longer, and rows of rare classes are drawn more often: a batch of 128 rows of a table with one fraud
+in 600 would have one at every fifth step. The offsets of `LabelLoss` keep the energies those of the table itself.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scorefield.training.minibatches import HELD_OUT_POINTS, Split
+
+MAX_STEPS = 500
+WIDE, NARROW = (128, 128), (64, 64)  # layers
+BATCH, SMALL_BATCH = 128, 64
+SMALL_TABLE = 1000  # rows, below which narrow networks and half the batch do as well, in half the time
+LARGE_TABLE = 10_000  # rows, beyond which steps and patience grow as the square root of their number
+PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
+MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
+FEW_ROWS = 20  # of the smallest class
+FEW_HELD_OUT = 256  # held-out rows that need no more points: the loss of labels has no noise to average out
+RARE_SHARE = 0.02  # of a batch that each of two classes of a large table has at least
+
+
+class Plan(NamedTuple):
+    """Settings of `train_many` that follow from a table, and its splits as they are drawn from."""
+
+    widths: tuple[int, ...]
+    batch_size: int
+    max_steps: int
+    patience: int
+    held_out_points: int
+    splits: list[Split]
+    factors: np.ndarray  # (classes,): how many times as often as it occurs a class is drawn
+
+    @property
+    def offsets(self):
+        """Of the logits (classes,), see `LabelLoss`."""
+        return np.log(self.factors).astype(np.float32)
+
+
+def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, by_labels):
+    """The plan for a `LabelledRow` of arrays; `hidden` and `max_steps` may be "auto".
+
+    `numbers` is true for a table of numbers in memory, `by_labels` for members that learn from labels too.
+    """
+    n, counts = len(table.x), np.bincount(table.label, minlength=n_classes)
+    small, large = numbers and by_labels and n < SMALL_TABLE, numbers and by_labels and n > LARGE_TABLE
+    longer = np.sqrt(n / LARGE_TABLE) if large else 1.0
+    patience = PATIENCE if numbers and by_labels and counts.min() >= FEW_ROWS else MORE_PATIENCE
+    few = by_labels and max(len(split.held) for split in splits) <= FEW_HELD_OUT
+    factors = np.ones(n_classes, int)
+    if large:
+        least = RARE_SHARE * 2 / n_classes
+        factors = np.maximum(np.rint(least * n / np.maximum(counts, 1)), 1).astype(int)
+        splits = [Split(*(np.repeat(rows, factors[table.label[rows]]) for rows in split)) for split in splits]
+    return Plan(
+        widths=(NARROW if small else WIDE) if isinstance(hidden, str) else tuple(hidden),
+        batch_size=SMALL_BATCH if small else BATCH,
+        max_steps=round(MAX_STEPS * longer) if isinstance(max_steps, str) else max_steps,
+        patience=round(patience * longer),
+        held_out_points=FEW_HELD_OUT if few else HELD_OUT_POINTS,
+        splits=splits,
+        factors=factors,
+    )
