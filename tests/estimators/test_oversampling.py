@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
 from scorefield.data.checks import cast_numbers
-from scorefield.estimators.selection import least_claimed, rival_places
+from scorefield.estimators.selection import some_places
 from scorefield.training import loop as training
 
 GAUSSIAN = ScoreDensity(model="gaussian")
@@ -149,8 +149,6 @@ def test_selectivity_keeps_rows_that_other_classes_claim_least():
     (A, b), (C, d) = plain.fit_resample(X, y), choosy.fit_resample(X, y)
     assert (b == d).all()
     assert C[3100:, 0].mean() > A[3100:, 0].mean() + 0.3
-    kept = least_claimed(np.array([[0.0], [1.0], [9.0]]), np.array([[8.0], [9.5]]), np.array([[0.1], [1.2]]), 1)
-    assert kept.tolist() == [2]
     assert len(choosy.parent_indices_) == len(d)
     assert (y[choosy.parent_indices_[3100:]] == "yes").all()
     with pytest.raises(ValueError, match="selectivity"):
@@ -158,9 +156,22 @@ def test_selectivity_keeps_rows_that_other_classes_claim_least():
 
 
 def test_rivals_are_bounded():
-    places = rival_places(np.random.default_rng(0), 10_000)
+    places = some_places(np.random.default_rng(0), 10_000, 2000)
     assert len(np.unique(places)) == len(places) == 2000
-    assert rival_places(np.random.default_rng(0), 5).tolist() == [0, 1, 2, 3, 4]
+    assert some_places(np.random.default_rng(0), 5, 2000).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_clear_rows_see_a_boundary_that_distances_do_not():
+    """A ring around the rare class in the one column that matters, among ten wide ones that do not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 11)) * ([1.0] + [5.0] * 10)
+    y = (np.abs(X[:, 0]) < 0.25).astype(int)
+    drawn, kept = (
+        ScoreOverSampler(density=ScoreDensity("gaussian"), where=where, bounds=None, random_state=0).fit_resample(X, y)
+        for where in ("everywhere", "clear")
+    )
+    inside = [np.mean(np.abs(rows[len(X) :, 0]) < 0.25) for rows, _ in (drawn, kept)]
+    assert inside[1] > 0.97 > inside[0]
 
 
 @pytest.mark.parametrize(

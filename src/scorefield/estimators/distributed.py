@@ -12,7 +12,7 @@ from scorefield.data.files import whole_folder
 from scorefield.data.tables import PART_ROWS
 from scorefield.estimators.mixed_oversampling import MAX_OTHERS
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.selection import rival_places
+from scorefield.estimators.selection import MAX_RIVALS, some_places
 from scorefield.estimators.table_input import is_mixed
 
 
@@ -136,7 +136,7 @@ def _generate_numbers(sampler, frame, target, features, y):
     def rivals(label, rng):
         others = frame[frame[target] != label][list(features.columns)]
         others = others.replace([np.inf, -np.inf], np.nan).dropna()
-        return np.asarray(_rows_at(others, lambda n: rival_places(rng, n)), dtype=np.float64)
+        return np.asarray(_rows_at(others, lambda n: some_places(rng, n, MAX_RIVALS)), dtype=np.float64)
 
     X, y = sampler._fit_resample(features, y, spread=spread, ranges=ranges, rivals=rivals)
     return X[sampler.is_synthetic_], y[sampler.is_synthetic_]

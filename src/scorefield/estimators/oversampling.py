@@ -31,20 +31,19 @@ from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.diagnosed import DiagnosedOverSampler
 from scorefield.estimators.mixed_oversampling import BATCH_ROWS, FEW_ROWS, OverSamplesMixedTables, learned_places
 from scorefield.estimators.selection import (
+    MAX_RIVALS,
     WHERE,
     greatest,
-    least_claimed,
     log_odds,
     most_diverse,
-    rival_places,
     rule_and_draws,
+    some_places,
 )
 from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
 JUST_BELOW_HALF = 0.499999
-ODDS_MEMBERS = 2  # of the classifier whose log odds tell the boundary
 
 
 def varying_columns(rows):
@@ -73,10 +72,10 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
     where : {"everywhere", "clear", "core", "boundary", "diverse"}
         "everywhere" keeps every drawn row, so that generated rows follow the learned law of their class; with a
         ``selectivity`` above 1 it is "clear". The others keep rows that follow another law, which biases
-        probabilities: "clear" those that the other classes claim least (by distances to both in tables of numbers, by
-        the odds of the classes' energies in mixed tables), "core" the most probable of the class, "boundary" those
-        with the least absolute log odds of a :class:`ScoreClassifier` that is fitted for it, "diverse" those that are
-        farthest from each other and from the class's rows.
+        probabilities: "clear" those with the greatest log odds of their class, "core" the most probable of the class,
+        "boundary" those with the least absolute log odds, "diverse" those that are farthest from each other and from
+        the class's rows. Log odds are those of a :class:`ScoreClassifier` that is fitted for it; "clear" rows of mixed
+        tables take those of the energies that the rows are drawn from.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     bounds : None, "observed" or pair of arrays
@@ -231,8 +230,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
 
     def _fitted_odds(self, X, y):
         """Log odds of a class, by its number, as a function of a table: those of a classifier fitted to X and y."""
-        model = ScoreClassifier(n_members=ODDS_MEMBERS, columns=self.columns, random_state=seed_from(self.random_state))
-        model.fit(X, y)
+        model = ScoreClassifier(columns=self.columns, random_state=seed_from(self.random_state)).fit(X, y)
         return lambda table, k: log_odds(model.predict_log_proba(table).astype(np.float64), k)
 
     def _note_rows(self, y, y_more, parents):
@@ -250,7 +248,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
 
         Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns,
         ``ranges()`` their least and greatest values, and ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of
-        the other classes, as `rival_places` has them.
+        the other classes, as `some_places` has them.
         """
         numbers = np.asarray(X, dtype=np.float64)
         dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
@@ -292,10 +290,11 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         if where == "clear":
             if rivals is None:
                 places = np.flatnonzero(y != label)
-                others = numbers[places[rival_places(rng, len(places))]]
+                others = numbers[places[some_places(rng, len(places), MAX_RIVALS)]]
             else:
                 others = rivals(label, rng)
-            return lambda drawn, n: least_claimed(drawn, own, others, n)
+            odds = self._fitted_odds(np.concatenate([others, own]), np.repeat([0, 1], [len(others), len(own)]))
+            return lambda drawn, n: greatest(odds(drawn, 1), n)
         if where == "core" and label in self.densities_:
             density, varying = self.densities_[label], varying_columns(own)
             return lambda drawn, n: greatest(density.score_samples(drawn[:, varying]), n)

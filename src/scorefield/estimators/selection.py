@@ -3,14 +3,11 @@
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from sklearn.neighbors import NearestNeighbors
-
-from scorefield.data.scaling import column_spread
 
 WHERE = ("everywhere", "clear", "core", "boundary", "diverse")
 DRAWS = 2.0  # rows drawn for each row kept, unless `selectivity` asks for more
-MAX_RIVALS = 2000  # rows that stand for a class when generated rows are judged: each costs this many distances
-NEIGHBORS = 5  # whose distance tells how much a class claims a place
+MAX_RIVALS = 10_000  # rows of the other classes that a classifier learns from to judge generated rows
+MAX_COMPARED = 2000  # rows that a generated row is compared with: each costs a distance
 SPREAD_BLOCK = 512  # rows that are kept at a time by their distances: the cost of each grows with the number
 
 
@@ -21,22 +18,9 @@ def rule_and_draws(where, selectivity):
     return where, selectivity if selectivity > 1 else DRAWS
 
 
-def rival_places(rng, n):
-    """Indices of all n rows, or of MAX_RIVALS at random."""
-    return np.arange(n) if n <= MAX_RIVALS else np.sort(rng.choice(n, MAX_RIVALS, replace=False))
-
-
-def least_claimed(drawn, own, rivals, n):
-    """Indices of the n draws with the smallest own/other distance ratio, in ascending order."""
-    own = own[rival_places(np.random.default_rng(0), len(own))]  # as many as rivals at most: only the order matters
-    scale = column_spread(np.concatenate([own, rivals]))
-    scale = np.where(scale > 0, scale, 1.0)
-
-    def distance(rows):
-        neighbors = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows))).fit(rows / scale)
-        return neighbors.kneighbors(drawn / scale)[0][:, -1]
-
-    return greatest(-distance(own) / np.maximum(distance(rivals), np.finfo(float).tiny), n)
+def some_places(rng, n, most):
+    """Indices of all n rows, or of `most` at random."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
 def greatest(values, n):
@@ -55,11 +39,11 @@ def most_diverse(drawn, known, n):
     Farthest first: each next row is the one whose nearest kept row is farthest away. Long tables are cut into blocks,
     each of which sees the rows kept from the blocks just before it.
     """
-    known = known[rival_places(np.random.default_rng(0), len(known))]
+    known = known[some_places(np.random.default_rng(0), len(known), MAX_COMPARED)]
     n_blocks = -(-n // SPREAD_BLOCK)
     kept = []
     for part, size in zip(np.array_split(np.arange(len(drawn)), n_blocks), _shares(n, n_blocks), strict=True):
-        nearest = cdist(drawn[part], np.concatenate([known, drawn[np.array(kept[-MAX_RIVALS:], int)]])).min(axis=1)
+        nearest = cdist(drawn[part], np.concatenate([known, drawn[np.array(kept[-MAX_COMPARED:], int)]])).min(axis=1)
         for _ in range(size):
             best = int(np.argmax(nearest))
             kept.append(part[best])
