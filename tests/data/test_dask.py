@@ -272,10 +272,12 @@ def in_memory(sampler, table, target):
     return X.assign(**{target: np.asarray(y)})[list(table.columns)]
 
 
-@pytest.mark.parametrize("strategy", ["auto", "minority", {"high": 100}])
-def test_same_rows_as_in_memory(client, imbalanced, tmp_path, strategy):
+@pytest.mark.parametrize(
+    ("strategy", "where"), [("auto", "everywhere"), ("minority", "everywhere"), ({"high": 100}, "clear")]
+)
+def test_same_rows_as_in_memory(client, imbalanced, tmp_path, strategy, where):
     imbalanced = imbalanced.drop(columns="colour")  # tables of numbers alone have the same rows either way
-    sampler = ScoreOverSampler(strategy, ScoreDensity("gaussian"), random_state=4, columns=PLAIN)
+    sampler = ScoreOverSampler(strategy, ScoreDensity("gaussian"), random_state=4, columns=PLAIN, where=where)
     frame = dd.from_pandas(imbalanced, npartitions=5)
     n_new = resample_to_parquet(sampler, frame, "kind", tmp_path / "more")
     assert not hasattr(sampler, "densities_")  # it was not changed

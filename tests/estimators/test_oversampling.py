@@ -140,7 +140,7 @@ def test_an_unknown_place_is_refused(overlapping):
         drawn_where(overlapping, "nowhere")
 
 
-def test_selectivity_keeps_rows_that_other_classes_claim_least():
+def test_selectivity_keeps_rows_with_great_log_odds():
     """Two classes side by side: kept rows lie farther from the other class, and all of them in their own."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (3000, 2)), rng.normal([2, 0], 1, (100, 2))])
@@ -459,3 +459,17 @@ def test_only_score_densities_are_accepted():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [50, 10])
     with pytest.raises(ValueError, match=r"must be None or an instance of 'scorefield[.]ScoreDensity'"):
         ScoreOverSampler(density=Impostor()).fit_resample(X, y)
+
+
+def test_rows_are_rounded_and_bounded_before_they_are_chosen():
+    """The log odds grow without end to the right, where rows are reflected at the range of the table."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [400, 60])
+    X = pd.DataFrame({"x": rng.normal(2.0 * y, 1.0), "visits": rng.poisson(3, 460)})
+    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), where="clear", selectivity=6.0, random_state=0,
+                               columns={"visits": "whole number"})  # fmt: skip
+    made = sampler.fit_resample(X, y)[0][sampler.is_synthetic_]
+    everywhere = sampler.set_params(where="everywhere", selectivity=1.0).fit_resample(X, y)[0][sampler.is_synthetic_]
+    assert made["x"].max() <= X["x"].max()
+    assert made["visits"].between(X["visits"].min(), X["visits"].max()).all()
+    assert made["x"].min() > everywhere["x"].quantile(0.6)

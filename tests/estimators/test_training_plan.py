@@ -16,7 +16,7 @@ def planned(counts, held=100, **options):
     labels = np.repeat(np.arange(len(counts)), counts)
     places = np.unique([*range(held), *(np.cumsum(counts) - 1)])
     split = Split(np.setdiff1d(np.arange(len(labels)), places), places)
-    given = {"hidden": "auto", "max_steps": "auto", "numbers": True, "by_labels": True, **options}
+    given = {"hidden": "auto", "max_steps": "auto", "numbers": True, "in_memory": True, "by_labels": True, **options}
     return plan_training(LabelledRow(np.zeros((len(labels), 2)), labels), [split], len(counts), **given), labels
 
 
@@ -28,6 +28,7 @@ def test_steps_and_patience_follow_the_rows():
     assert planned([700, 10])[0].patience == 4  # few rows, whose loss varies
     assert planned([159_000, 1000], max_steps=300, hidden=[8])[0][:3] == ((8,), 128, 300)
     assert planned([159_000, 1000], numbers=False)[0].max_steps == 500
+    assert planned([159_000, 1000], in_memory=False)[0][2:4] == (500, 2)
     assert small.held_out_points == 256
     assert planned([700, 100], held=300)[0].held_out_points == HELD_OUT_POINTS
     assert planned([700, 100], by_labels=False)[0].held_out_points == HELD_OUT_POINTS  # noise is averaged out
@@ -43,7 +44,8 @@ def test_rare_rows_of_large_tables_are_drawn_more_often():
         assert len(rows) == len(np.unique(rows)) + 19 * len(drawn)
     assert planned([9_900, 10])[0].factors.tolist() == [1, 1]
     assert planned([50_000] * 20)[0].factors.tolist() == [1] * 20
-    assert planned([50_000] * 20 + [100])[0].factors[-1] == 19
+    assert planned([50_000] * 20 + [100])[0].factors[-1] == 20
+    assert planned([999_990, 10])[0].factors[-1] == 50
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +70,18 @@ def test_probabilities_are_those_of_the_table(rare_events, monkeypatch):
     monkeypatch.setattr(training_plan.Plan, "offsets", np.zeros(2, np.float32))
     biased = ScoreClassifier(n_members=2, hidden=(16, 16), calibration=None, random_state=0).fit(X[:15_000], y[:15_000])
     assert biased.predict_proba(X[15_000:])[:, 1].mean() / truth.mean() > 4
+
+
+def test_weights_of_rows_make_up_for_draws(rng):
+    labels = np.repeat([0, 1], [99_900, 100])
+    weights = np.where(labels, 500.0, 0.5)
+    table = LabelledRow(np.zeros((len(labels), 2)), labels, weights)
+    split = Split(np.arange(len(labels)), np.array([0, len(labels) - 1]))
+    options = {"hidden": "auto", "max_steps": "auto", "numbers": True, "in_memory": True, "by_labels": True}
+    plan = plan_training(table, [split], 2, **options)
+    assert not plan.offsets.any()
+    drawn = plan.splits[0].kept
+    for k in range(2):  # the classes' shares of the weights in what is drawn are those of the table
+        share = plan.table.weight[drawn][labels[drawn] == k].sum() / plan.table.weight[drawn].sum()
+        assert share == pytest.approx(weights[labels == k].sum() / weights.sum())
+    assert plan.table.weight[drawn].mean() == pytest.approx(weights.mean())

@@ -74,10 +74,10 @@ class ScoreClassifier(
     calibration : "auto" or None
         "auto" makes held-out labels most likely. The joint model, from rows that its members never saw, divides log
         odds by a temperature and gives a share of them to a sparse model of the labels by rules, where that predicts
-        them better: where few of many columns decide, or some by steps. Members with a view of the columns that
-        predicts them clearly worse than another are left out. ``label_weight=0`` and separate densities are
-        fitted anew without each of three folds, for a temperature and one constant per class. None leaves
-        probabilities as Bayes' rule gives them.
+        them better: where few of many columns decide, or some by steps. Members of a kind that predicts them clearly
+        worse than another kind are left out, of densities too. ``label_weight=0`` and separate densities are fitted
+        anew without each of three folds, for a temperature and one constant per class. None leaves probabilities as
+        Bayes' rule gives them.
     class_weight : None, "balanced" or dict
         Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
     hidden : "auto" or sequence of int
@@ -85,7 +85,8 @@ class ScoreClassifier(
     noise : float
         Noise of the joint model in units of the spread within classes.
     max_steps : "auto" or int
-        Training steps of the joint model at most; "auto" is 500, and more beyond 10,000 rows of numbers.
+        Training steps of the joint model at most; "auto" is 500, and more for tables of over 10,000
+        rows of numbers in memory.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator

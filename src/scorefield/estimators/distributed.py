@@ -32,8 +32,8 @@ def resample_to_parquet(sampler, frame, target, folder):
     frame : dask dataframe
         Its index is not written. It is read four times, unless it is persisted: to count the labels, to gather the
         rare rows, for the ranges of numbers (not with given ``bounds``), and to write; and twice more for each class
-        that is enlarged, to choose up to 2,000 rows of the others that judge the generated ones (not with
-        ``selectivity=1``).
+        that is enlarged, where generated rows are chosen by the log odds of a classifier that learns from up to 10,000
+        rows of the others (``where="clear"``, or ``selectivity`` above 1).
     target : column label
         The column that holds the classes.
     folder : path

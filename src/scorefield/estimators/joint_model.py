@@ -39,6 +39,8 @@ LEAST_SHARE = 0.05  # of a rule model that is worth its place
 FEW_COLUMNS = 10
 KINDS = 4  # of members at most: two views of the columns, each with gains and without
 CLEARLY = 3.0  # standard errors
+LEAST_GAP = 0.1  # of the best kind's loss: with many rows three standard errors are next to nothing
+LEAST_JUDGED = 50  # rows: the standard error of fewer is not to be trusted
 
 
 class Frame(NamedTuple):
@@ -117,10 +119,10 @@ def train_joint(
     numbers = rows if layout is None else rows[:, : layout.n_numbers]
     views = _views(numbers, frame) if two_views else _views(numbers, frame)[-1:]
     views = views[: len(splits)]
-    by_labels = label_weight > 0 and n_classes > 1
+    by_labels = label_weight > 0
     plan = plan_training(
-        table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None and refill is None,
-        by_labels=label_weight > 0,
+        table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None,
+        in_memory=refill is None, by_labels=by_labels,
     )  # fmt: skip
     weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT) / plan.factors * (frequencies @ plan.factors)
     share = DENOISED_SHARE if label_weight else 1.0
@@ -128,9 +130,9 @@ def train_joint(
         frame.color, float(label_weight), weights.astype(np.float32), plan.offsets, share, labels_of_hidden
     )
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
-    gains = _gains_of_members(table, layout) if by_labels else lambda *member: None
-    # Elsewhere it makes no difference that could be measured.
-    priors = frequencies if (plan.factors > 1).any() else None
+    gains = _gains_of_members(table, layout) if by_labels and n_classes > 1 else lambda *member: None
+    # A start at the class shares made no measurable difference but with offsets, which it cancels.
+    priors = frequencies if plan.offsets.any() else None
     n_groups = len(views) if refill else min(len(views) * max(n_threads() // len(views), 1), len(splits))
 
     def train_some(number, callback):
@@ -144,7 +146,7 @@ def train_joint(
             for m in own
         ]  # fmt: skip
         return train_many(
-            jnp.stack([keys[m] for m in own]), starts, [table], objective, splits=[plan.splits[m] for m in own],
+            jnp.stack([keys[m] for m in own]), starts, [plan.table], objective, splits=[plan.splits[m] for m in own],
             batch_size=plan.batch_size, learning_rate=LEARNING_RATE, max_steps=plan.max_steps,
             chunk_steps=CHECK_STEPS, patience=plan.patience, callback=callback,
             held_out_objective=LabelLoss(plan.offsets) if label_weight else objective,
@@ -195,7 +197,8 @@ def _refill_own(refill, own):
 def calibrated(model, table, splits):
     """The model with a rule model in its posterior where that helps, and a temperature, by held-out labels.
 
-    Every row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out.
+    A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, and with
+    them what they were to judge.
     """
     every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
     kept = _worth_their_place(every, table, splits)
@@ -214,7 +217,7 @@ def calibrated(model, table, splits):
 def _worth_their_place(logits, table, splits):
     """Numbers of the members whose kind predicts held-out labels about as well as the best kind.
 
-    Where few of many columns matter, members without gains add little but noise.
+    Where few of many columns matter, members without gains add little but noise. Kinds with few rows to judge are kept.
     """
     kinds = np.arange(len(splits)) % KINDS
     means, errors = np.empty((2, min(KINDS, len(splits))))
@@ -224,8 +227,10 @@ def _worth_their_place(logits, table, splits):
         logs = log_softmax(np.concatenate([logits[m] for m in own]).astype(np.float64), axis=1)
         losses = -logs[np.arange(len(held)), table.label[held]]
         weights = np.ones(len(held)) if table.weight is None else table.weight[held]
+        if np.count_nonzero(weights) < LEAST_JUDGED or not np.isfinite(losses).all():
+            return np.arange(len(splits))
         means[kind] = np.average(losses, weights=weights)
         errors[kind] = np.sqrt(np.sum((weights * (losses - means[kind])) ** 2)) / weights.sum()
     best = np.argmin(means)
-    good = means - means[best] <= CLEARLY * np.hypot(errors, errors[best])
-    return np.flatnonzero(good[kinds])
+    margin = np.maximum(CLEARLY * np.hypot(errors, errors[best]), LEAST_GAP * means[best])
+    return np.flatnonzero((means - means[best] <= margin)[kinds])

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from scorefield._jax.batching import map_rows
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
-from scorefield._jax.random import Stream, host_rng, key_from
+from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield.data.checks import plain
 from scorefield.data.containers import append_rows, take_rows
 from scorefield.data.row_space import RowSpace
@@ -86,7 +86,8 @@ class OverSamplesMixedTables:
         """A function of flat rows, those of their class, its number and n: the indices of the n rows to keep."""
         if where == "boundary":
             X, labels, learned = examples
-            odds = self._fitted_odds(take_rows(X, learned), labels[learned])
+            seed = seed_from(self.random_state)
+            odds = self._fitted_odds(take_rows(X, learned), labels[learned], seed, self._kinds(X))
             return lambda made, own, k, n: greatest(-np.abs(odds(table(made), k)), n)
         inputs = Method(model.space.layout, "inputs")
         return {

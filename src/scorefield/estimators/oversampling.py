@@ -29,7 +29,13 @@ from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.diagnosed import DiagnosedOverSampler
-from scorefield.estimators.mixed_oversampling import BATCH_ROWS, FEW_ROWS, OverSamplesMixedTables, learned_places
+from scorefield.estimators.mixed_oversampling import (
+    BATCH_ROWS,
+    FEW_ROWS,
+    MAX_LEARNED,
+    OverSamplesMixedTables,
+    learned_places,
+)
 from scorefield.estimators.selection import (
     MAX_RIVALS,
     WHERE,
@@ -228,9 +234,9 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             )
         return {**dict.fromkeys(listed, "category"), **(self.columns or {})} or None
 
-    def _fitted_odds(self, X, y):
+    def _fitted_odds(self, X, y, seed, columns=None):
         """Log odds of a class, by its number, as a function of a table: those of a classifier fitted to X and y."""
-        model = ScoreClassifier(columns=self.columns, random_state=seed_from(self.random_state)).fit(X, y)
+        model = ScoreClassifier(columns=columns, random_state=seed).fit(X, y)
         return lambda table, k: log_odds(model.predict_log_proba(table).astype(np.float64), k)
 
     def _note_rows(self, y, y_more, parents):
@@ -264,10 +270,14 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         numbers_new, parents, labels = [], [], []
         for label, (position, n_new) in wanted.items():
             own, rng = owns[label], rngs[label]
-            draw = self._drawer(label, numbers, own, rng, spread)
-            keep = self._keeper(label, numbers, y, np.random.default_rng([seed, position, 1]), rivals)
+            drawer = self._drawer(label, numbers, own, rng, spread)
+
+            def draw(n, drawer=drawer):
+                drawn, parents = drawer(n)
+                return self._rounded_and_bounded(drawn, integers, limits), parents
+
+            keep = self._keeper(label, numbers, y, seed, np.random.default_rng([seed, position, 1]), rivals)
             drawn, chain_parents = self._select(draw, n_new, keep)
-            drawn = self._rounded_and_bounded(drawn, integers, limits)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
             labels.append(np.full(n_new, label, dtype=y.dtype))
@@ -283,7 +293,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             return append_rows(X, rows), y_more
         return np.concatenate([X, cast_numbers(new, X.dtype)]), y_more
 
-    def _keeper(self, label, numbers, y, rng, rivals):
+    def _keeper(self, label, numbers, y, seed, rng, rivals):
         """A function of drawn rows and n that gives the indices of the n rows to keep; None keeps all."""
         where, _ = rule_and_draws(self.where, self.selectivity)
         own = numbers[y == label]
@@ -293,7 +303,8 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
                 others = numbers[places[some_places(rng, len(places), MAX_RIVALS)]]
             else:
                 others = rivals(label, rng)
-            odds = self._fitted_odds(np.concatenate([others, own]), np.repeat([0, 1], [len(others), len(own)]))
+            own = own[some_places(rng, len(own), MAX_LEARNED)]
+            odds = self._fitted_odds(np.concatenate([others, own]), np.repeat([0, 1], [len(others), len(own)]), seed)
             return lambda drawn, n: greatest(odds(drawn, 1), n)
         if where == "core" and label in self.densities_:
             density, varying = self.densities_[label], varying_columns(own)
@@ -303,7 +314,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
                 raise ValueError("Expected a table in memory for where='boundary', got a larger one; choose another.")
             classes, codes = np.unique(y, return_inverse=True)
             learned = learned_places(rng, codes, classes, self.sampling_strategy_)
-            odds, k = self._fitted_odds(numbers[learned], y[learned]), int(np.searchsorted(classes, label))
+            odds, k = self._fitted_odds(numbers[learned], y[learned], seed), int(np.searchsorted(classes, label))
             return lambda drawn, n: greatest(-np.abs(odds(drawn, k)), n)
         if where == "diverse":
             scale = column_spread(own)

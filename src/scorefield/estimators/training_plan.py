@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import HELD_OUT_POINTS, Split
 
 MAX_STEPS = 500
@@ -19,19 +20,21 @@ PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come b
 MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
 FEW_ROWS = 20  # of the smallest class
 FEW_HELD_OUT = 256  # held-out rows that need no more points: the loss of labels has no noise to average out
-RARE_SHARE = 0.02  # of a batch that each of two classes of a large table has at least
+RARE_SHARE = 0.02  # of a batch that each of two classes of a large table has at least; K classes have 2 / K of it
+MOST_OFTEN = 50  # times as often as it occurs: beyond it single rows would be learned by heart
 
 
 class Plan(NamedTuple):
-    """Settings of `train_many` that follow from a table, and its splits as they are drawn from."""
+    """Settings of `train_many` that follow from a table, and the table and its splits as they are drawn from."""
 
     widths: tuple[int, ...]
     batch_size: int
     max_steps: int
     patience: int
     held_out_points: int
+    table: LabelledRow
     splits: list[Split]
-    factors: np.ndarray  # (classes,): how many times as often as it occurs a class is drawn
+    factors: np.ndarray  # (classes,): how many times as often as in the table a class counts
 
     @property
     def offsets(self):
@@ -39,27 +42,33 @@ class Plan(NamedTuple):
         return np.log(self.factors).astype(np.float32)
 
 
-def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, by_labels):
+def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_memory, by_labels):
     """The plan for a `LabelledRow` of arrays; `hidden` and `max_steps` may be "auto".
 
-    `numbers` is true for a table of numbers in memory, `by_labels` for members that learn from labels too.
+    `numbers` is false for mixed rows, `in_memory` for part of a larger table, and `by_labels` is true for members that
+    learn from labels too.
     """
     n, counts = len(table.x), np.bincount(table.label, minlength=n_classes)
-    small, large = numbers and by_labels and n < SMALL_TABLE, numbers and by_labels and n > LARGE_TABLE
+    small = numbers and by_labels and n < SMALL_TABLE
+    large = numbers and by_labels and in_memory and n > LARGE_TABLE
     longer = np.sqrt(n / LARGE_TABLE) if large else 1.0
     patience = PATIENCE if numbers and by_labels and counts.min() >= FEW_ROWS else MORE_PATIENCE
     few = by_labels and max(len(split.held) for split in splits) <= FEW_HELD_OUT
     factors = np.ones(n_classes, int)
     if large:
         least = RARE_SHARE * 2 / n_classes
-        factors = np.maximum(np.rint(least * n / np.maximum(counts, 1)), 1).astype(int)
+        factors = np.clip(np.ceil(least * n / np.maximum(counts, 1)), 1, MOST_OFTEN).astype(int)
         splits = [Split(*(np.repeat(rows, factors[table.label[rows]]) for rows in split)) for split in splits]
+    if table.weight is not None and (factors > 1).any():  # weights of the rows make up for it, no offset is needed
+        mean = counts @ factors / n
+        table, factors = table._replace(weight=table.weight * (mean / factors)[table.label]), np.ones(n_classes, int)
     return Plan(
         widths=(NARROW if small else WIDE) if isinstance(hidden, str) else tuple(hidden),
         batch_size=SMALL_BATCH if small else BATCH,
         max_steps=round(MAX_STEPS * longer) if isinstance(max_steps, str) else max_steps,
         patience=round(patience * longer),
         held_out_points=FEW_HELD_OUT if few else HELD_OUT_POINTS,
+        table=table,
         splits=splits,
         factors=factors,
     )

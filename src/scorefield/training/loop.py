@@ -1,8 +1,8 @@
 """Training of score fields: minibatch Adam on a score-matching loss, compiled once per architecture.
 
 Minimises the objectives of Eq:score_matching_2 and Eq:score_matching_3. Compiled programs see batches of a fixed shape,
-so that they depend neither on the number of rows nor on the number of steps (on an accelerator they depend on the
-number of models).
+so that they depend neither on the number of rows (but for a few sizes) nor on the number of steps (on an accelerator
+they depend on the number of models).
 """
 
 import dataclasses
@@ -303,9 +303,9 @@ def train_many(
     draws the same numbers as if trained alone. `patience` is the number of chunks of `chunk_steps` without a better
     held-out loss before a model stops; with None it trains to the end and the last average is returned. Training ends
     when `callback` returns a true value. `splits` replace the random split by `validation_fraction`, and
-    `held_out_objective` replaces the objective on held-out rows, which are repeated up to `held_out_points`. For data
-    larger than memory, `refill` returns new tables and splits before every chunk but the first; it needs `splits`, and
-    the first held-out rows are kept.
+    `held_out_objective` replaces the objective on held-out rows, of which `held_out_points` are taken, with repetition
+    where there are fewer. For data larger than memory, `refill` returns new tables and splits before every chunk but
+    the first; it needs `splits`, and the first held-out rows are kept.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # a key of jax.random.PRNGKey

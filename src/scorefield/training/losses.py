@@ -191,7 +191,7 @@ class JointLoss:
 
     color: jax.Array  # (p, p) for p numbers
     label_weight: float
-    class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound
+    class_weights: jax.Array  # (classes,) n / (classes * n_k), up to a bound, by the rows that are drawn
     offsets: Any = 0.0  # of the logits, see `LabelLoss`
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
     labels_of_hidden: bool = static(default=True)  # whether copies with hidden cells teach the labels too

@@ -61,7 +61,7 @@ def draw(keys: jax.Array, rows: Rows, n_steps: int, batch_size: int) -> Any:
 
 
 def _fixed_block(rng: np.random.Generator, rows: np.ndarray, n_points: int) -> tuple[np.ndarray, np.ndarray]:
-    """`n_points` of the row indices, and weights under which every distinct row counts once."""
+    """`n_points` of the row indices, and weights under which every one of them counts once."""
     places = np.resize(rng.permutation(len(rows)), n_points)
     weights = 1.0 / np.bincount(places, minlength=len(rows))[places]
     return rows[places], weights.astype(np.float32)

@@ -117,9 +117,10 @@ def _ended_by_exception():
 
     Outside of tasks it keeps its default action: there `concurrent.futures` would catch the exception and go on.
     """
-    hook = sys.unraisablehook
+    hook, asked = sys.unraisablehook, []
 
     def end(number, frame):
+        asked.append(number)
         signal.signal(number, signal.SIG_IGN)
         raise SystemExit
 
@@ -137,6 +138,8 @@ def _ended_by_exception():
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sys.unraisablehook = hook
+        if asked:  # also where Python dropped what was raised, just before the end
+            raise SystemExit
 
 
 @contextlib.contextmanager
