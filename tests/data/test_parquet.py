@@ -15,7 +15,7 @@ from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.estimators import classifier_fitting, joint_model
+from scorefield.estimators import classifier_fitting, joint_model, training_plan
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
 
@@ -143,7 +143,7 @@ def spy(monkeypatch):
 @pytest.mark.parametrize("side_by_side", [1, 100])
 def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch, side_by_side):
     monkeypatch.setattr(training, "MODELS_PER_PROGRAM", {jax.default_backend(): side_by_side})
-    monkeypatch.setattr(joint_model, "PATIENCE", 1000)
+    monkeypatch.setattr(training_plan, "PATIENCE", 1000)
     monkeypatch.setattr(buffer, "REFRESH", 1)
     table = tables[0].assign(c=np.arange(N))  # the number of the row
     seen = spy(monkeypatch)
@@ -222,7 +222,7 @@ def test_the_order_of_the_file_does_not_matter(tmp_path, small, tables, monkeypa
     error = np.hypot(drawn.std(), expected.std()) / np.sqrt(500)
     assert abs(drawn.mean() - expected.mean()) < 4 * error < abs(drawn.mean() - other.mean())
     monkeypatch.setattr(RowBuffer, "refill", in_file_order)
-    monkeypatch.setattr(joint_model, "PATIENCE", 1000)
+    monkeypatch.setattr(training_plan, "PATIENCE", 1000)
     assert excess(log_loss, ScoreClassifier(**SMALL, calibration=None).fit(by_class, "y"), whole, test) > 4
 
 
