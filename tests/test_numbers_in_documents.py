@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from scorefield.evaluation.statistics import estimate
 from scorefield.studies.benchmark.registry import EXPERIMENTS
 from scorefield.studies.benchmark.summaries import METRICS, RANKED, scores_by_learner
 from scorefield.studies.engine.page import collect
@@ -219,6 +220,14 @@ def law_cell(row, column):
     return f"{own['energy_distance'].mean():.3f} / {own['auc'].mean():.2f}"
 
 
+def settings_cell(row, column):
+    """A cell of the table of the paper's open settings: a mean over fresh seeds with its interval."""
+    rows = rows_of("paper", "paper_settings.jsonl")
+    number = 0 if row == "as reproduced" else int(row.split()[1].strip(","))
+    own = rows[(rows["part"] == "fresh") & (rows["setting"] == number)]
+    return str(estimate(own[{"F1": "f1", "average precision": "average_precision"}[column]].fillna(0.0)))
+
+
 def check_speed(table, name):
     cells = speed_cells(name)
 
@@ -276,7 +285,8 @@ def check(table, measured):
     name = table.command.rpartition("/")[2]
     if name and (RESULTS / "mixed" / f"{name}.jsonl").exists():
         return wrong_cells(table, lambda row, column: mixed_cell(name, table.before, row, column))
-    others = {"advice": advice_cell, "where": where_cell, "before_after": before_after_cell, "law": law_cell}
+    others = {"advice": advice_cell, "where": where_cell, "before_after": before_after_cell, "law": law_cell,
+              "paper_settings": settings_cell}  # fmt: skip
     if name in others:
         return wrong_cells(table, others[name])
     if name == "outliers":
