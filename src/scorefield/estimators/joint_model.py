@@ -93,21 +93,9 @@ def joint_base(rows, frame, layout=None):
 
 
 def train_joint(
-    key,
-    table,
-    splits,
-    frame,
-    *,
-    frequencies,
-    label_weight,
-    hidden,
-    max_steps,
-    callback,
-    layout=None,
-    refill=None,
-    two_views=True,
-    labels_of_hidden=True,
-):
+    key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, layout=None, refill=None,
+    two_views=True, labels_of_hidden=True,
+):  # fmt: skip
     """A `JointEnergies` whose members were each trained on its split, and the members' training records.
 
     `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` and `max_steps` may be "auto".
@@ -117,18 +105,13 @@ def train_joint(
     rows, n_classes = table.x, len(frequencies)
     base = joint_base(rows, frame, layout)
     numbers = rows if layout is None else rows[:, : layout.n_numbers]
-    views = _views(numbers, frame) if two_views else _views(numbers, frame)[-1:]
-    views = views[: len(splits)]
+    views = (_views(numbers, frame) if two_views else _views(numbers, frame)[-1:])[: len(splits)]
     by_labels = label_weight > 0
     plan = plan_training(
         table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None,
         in_memory=refill is None, by_labels=by_labels,
     )  # fmt: skip
-    weights = np.minimum(1 / (n_classes * frequencies), MAX_CLASS_WEIGHT) / plan.factors * (frequencies @ plan.factors)
-    share = DENOISED_SHARE if label_weight else 1.0
-    objective = JointLoss(
-        frame.color, float(label_weight), weights.astype(np.float32), plan.offsets, share, labels_of_hidden
-    )
+    objective = _objective(frame.color, frequencies, plan, float(label_weight), labels_of_hidden)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
     gains = _gains_of_members(table, layout) if by_labels and n_classes > 1 else lambda *member: None
     # A start at the class shares made no measurable difference but with offsets, which it cancels.
@@ -159,6 +142,14 @@ def train_joint(
         trained = [train_some(number, callback) for number in range(n_groups)]
     ordered = [trained[m % n_groups][m // n_groups] for m in range(len(splits))]
     return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
+
+
+def _objective(color, frequencies, plan, label_weight, labels_of_hidden):
+    """The loss that members train by; classes that are drawn more often weigh as much as they would otherwise."""
+    weights = np.minimum(1 / (len(frequencies) * frequencies), MAX_CLASS_WEIGHT)
+    weights = (weights / plan.factors * (frequencies @ plan.factors)).astype(np.float32)
+    share = DENOISED_SHARE if label_weight else 1.0
+    return JointLoss(color, label_weight, weights, plan.offsets, share, labels_of_hidden)
 
 
 def _views(numbers, frame):

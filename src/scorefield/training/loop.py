@@ -317,8 +317,7 @@ def train_many(
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
     )
     rates = np.broadcast_to(np.asarray(learning_rate, np.float32), (n_models,))
-    blocks = _blocks(models, objectives, held_out_objectives, rates)
-    record = _Record(n_models, patience)
+    blocks, record = _blocks(models, objectives, held_out_objectives, rates), _Record(n_models, patience)
 
     def launch(block: _Block, chunk: int) -> _Chunk:
         keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
