@@ -11,15 +11,16 @@ import numpy as np
 T = TypeVar("T")
 _KNOWN: dict[str, type] = {}  # pytree classes by name; `from_plain` builds no others
 _JITTED: list[Any] = []  # jitted functions made by `compiled`
-# Compile time is most of a first fit. A low level of optimization and the older code generator of fusions both cut it;
-# run time hardly suffers, since most of it is spent in matrix products.
+# Compile time is most of a first fit. A low level of optimization cuts it without a loss of speed. So does the older
+# code generator of fusions, at a loss of a quarter of the speed: training steps, which run most, do without it.
 COMPILER_OPTIONS = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+OPTIONS_OF_LONG_RUNS = {"xla_backend_optimization_level": 1}
 MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and a fit with new shapes compiles about 8
 
 
-def compiled(function: Callable, **options: Any) -> Callable:
+def compiled(function: Callable, *, runs_long: bool = False, **options: Any) -> Callable:
     """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared."""
-    jitted = _jitted(function, COMPILER_OPTIONS, options)
+    jitted = _jitted(function, OPTIONS_OF_LONG_RUNS if runs_long else COMPILER_OPTIONS, options)
 
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
@@ -60,7 +61,12 @@ def static(*, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"static": True})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(static,))
+def untrained(*, default: Any = dataclasses.MISSING) -> Any:
+    """A dataclass field for what training leaves as it is, such as a base density: see `split_untrained`."""
+    return dataclasses.field(default=default, metadata={"untrained": True})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, untrained))
 def pytree(cls: type[T]) -> type[T]:
     """Make a frozen dataclass whose non-static fields are pytree children."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
@@ -83,6 +89,32 @@ def pytree(cls: type[T]) -> type[T]:
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     _KNOWN[cls.__name__] = cls
     return cls
+
+
+def split_untrained(tree: Any) -> tuple[Any, Any]:
+    """Two trees of the structure of `tree`, each with None for the leaves of the other: trained and untrained ones."""
+    return _kept(tree, untrained=False), _kept(tree, untrained=True)
+
+
+def _kept(node: Any, *, untrained: bool) -> Any:
+    if isinstance(node, tuple | list):
+        children = [_kept(child, untrained=untrained) for child in node]
+        return type(node)(*children) if hasattr(node, "_fields") else type(node)(children)
+    if type(node).__name__ not in _KNOWN:
+        return None if untrained else node
+    changes = {}
+    for field in dataclasses.fields(node):
+        child = getattr(node, field.name)
+        if field.metadata.get("untrained"):
+            changes[field.name] = child if untrained else jax.tree.map(lambda _: None, child)
+        elif not field.metadata.get("static"):
+            changes[field.name] = _kept(child, untrained=untrained)
+    return dataclasses.replace(node, **changes)
+
+
+def joined(trained: T, untrained: T) -> T:
+    """The tree that `split_untrained` took apart."""
+    return jax.tree.map(lambda a, b: b if a is None else a, trained, untrained, is_leaf=lambda node: node is None)
 
 
 def stack(trees: Sequence[T]) -> T:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scorefield._jax.batching import as_rows
-from scorefield._jax.pytrees import leaf, pytree
+from scorefield._jax.pytrees import leaf, pytree, untrained
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import network_divergence
 from scorefield.fields.networks import Network, init_network, last_layer_zero
@@ -25,11 +25,11 @@ class DiffusionField(Field):
     """
 
     network: Network
-    mean: jax.Array
-    axes: jax.Array  # columns are unit eigenvectors of the covariance
-    variances: jax.Array
-    sigma_min: jax.Array
-    sigma_max: jax.Array
+    mean: jax.Array = untrained()
+    axes: jax.Array = untrained()  # columns are unit eigenvectors of the covariance
+    variances: jax.Array = untrained()
+    sigma_min: jax.Array = untrained()
+    sigma_max: jax.Array = untrained()
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return self.at(self.sigma_min)(x)
@@ -43,13 +43,12 @@ class DiffusionField(Field):
 
     def inputs(self, x: jax.Array, sigma: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Coordinates y, the network's inputs, its noise features and its output scale."""
-        fixed = jax.lax.stop_gradient((self.mean, self.axes, self.variances, self.sigma_min, self.sigma_max))
-        mean, axes, variances, low, high = fixed
-        y = (x - mean) @ axes
-        spread = jnp.sqrt(variances + sigma**2)
-        position = 2 * jnp.log(sigma / low) / jnp.log(high / low) - 1  # from -1 to 1 over the levels
+        y = (x - self.mean) @ self.axes
+        spread = jnp.sqrt(self.variances + sigma**2)
+        # From -1 to 1 over the levels.
+        position = 2 * jnp.log(sigma / self.sigma_min) / jnp.log(self.sigma_max / self.sigma_min) - 1
         features = jnp.stack([position, *(f(jnp.pi * k * position) for k in (1, 2) for f in (jnp.sin, jnp.cos))])
-        return y, y / spread, features, jnp.sqrt(variances) / (sigma * spread)
+        return y, y / spread, features, jnp.sqrt(self.variances) / (sigma * spread)
 
 
 @pytree
@@ -63,7 +62,7 @@ class NoisyField(Field):
         y, inputs, features, scale = self.parent.inputs(x, self.sigma)
         residual = self.parent.network(jnp.concatenate([inputs, features]))
         score = scale * residual - y / (self.parent.variances + self.sigma**2)
-        return jax.lax.stop_gradient(self.parent.axes) @ score
+        return self.parent.axes @ score
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         total = self.parent.variances + self.sigma**2

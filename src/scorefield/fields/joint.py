@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scorefield._jax.pytrees import leaf, pytree, static
+from scorefield._jax.pytrees import leaf, pytree, static, untrained
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian
@@ -35,11 +35,11 @@ class ColumnNetwork:
 
     thresholds: jax.Array  # (len(columns), THRESHOLDS)
     slopes: jax.Array
-    rotation: jax.Array  # (d, k) of data, not trained; k = 0 for none
+    rotation: jax.Array = untrained()  # (d, k); k = 0 for none
     network: Network
     columns: tuple[int, ...] = static()  # those with more than two values; thresholds add nothing to others
     layout: RowLayout | None = None  # of rows with categories or gaps; None for rows of numbers
-    gains: jax.Array | None = None  # factors on all inputs of the network, not trained; None for 1
+    gains: jax.Array | None = untrained(default=None)  # factors on all inputs of the network; None for 1
 
     def __call__(self, row: jax.Array) -> jax.Array:
         return self.at_inputs(row if self.layout is None else self.layout.inputs(row))
@@ -47,10 +47,10 @@ class ColumnNetwork:
     def at_inputs(self, inputs: jax.Array) -> jax.Array:
         """Values at numbers and indicators, which may lie between those of rows."""
         d = len(self.rotation)
-        x = view(inputs[:d], jax.lax.stop_gradient(self.rotation))
+        x = view(inputs[:d], self.rotation)
         steps = jnp.tanh(self.slopes * (x[jnp.asarray(self.columns, int)][:, None] - self.thresholds))
         seen = jnp.concatenate([x, steps.ravel(), inputs[d:]])
-        return self.network(seen if self.gains is None else jax.lax.stop_gradient(self.gains) * seen)
+        return self.network(seen if self.gains is None else self.gains * seen)
 
     def without_gains(self) -> "ColumnNetwork":
         """The same function with the gains within the weights of the first layer."""
@@ -81,7 +81,7 @@ class JointEnergies:
     """
 
     members: tuple[ColumnNetwork, ...]
-    base: Gaussian | ColumnMargins
+    base: Gaussian | ColumnMargins = untrained()
     rules: ColumnNetwork | None = None
     share: Any = None  # of the rule model in the logits of the posterior; None without one
 
@@ -116,17 +116,17 @@ class JointEnergies:
         return ratios if self.rules is None else (1 - self.share) * ratios + self.share * at(self.rules)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratios(x)
+        return self.base.potential(x) + self.log_ratios(x)
 
     def logits_and_energies(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`logits` and the log joint densities, in one pass."""
         ratios = self.log_ratios(x)
         logits = self._posterior(ratios, lambda network: network(x))
-        return logits, jax.lax.stop_gradient(self.base).potential(x) + ratios
+        return logits, self.base.potential(x) + ratios
 
     def scores(self, x: jax.Array) -> jax.Array:
         """The fields of all classes at x: (classes, d), in the numbers of a mixed row."""
-        base = jax.lax.stop_gradient(self.base)(x)
+        base = self.base(x)
         return base + jax.jacrev(self.log_ratios)(x)[:, : len(base)]
 
     def total(self, x: jax.Array) -> jax.Array:

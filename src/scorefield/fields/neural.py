@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from scorefield._jax.pytrees import pytree
+from scorefield._jax.pytrees import pytree, untrained
 from scorefield.fields.base import Field
 from scorefield.fields.divergence import forward_divergence, network_divergence, network_laplacian
 from scorefield.fields.gaussian import Gaussian
@@ -40,30 +40,30 @@ class EnergyField(Field):
     The network grows at most linearly and the log of the Gaussian base falls quadratically, so that exp(potential)
     always has a finite integral. On a Student's t, whose log falls more slowly, the inputs u are bounded as
     u / sqrt(1 + (u / BOUND)^2), so that the network is too. Inputs are scaled to be independent of units and offsets;
-    whitened inputs were measurably worse. The base is not trained.
+    whitened inputs were measurably worse.
     """
 
     network: Network
-    base: Gaussian | StudentT
+    base: Gaussian | StudentT = untrained()
     conservative = True
     unit_inputs = True
 
     def log_ratio(self, x: jax.Array) -> jax.Array:
         """potential(x) - log base(x)."""
-        base = jax.lax.stop_gradient(self.base)
+        base = self.base
         inputs = (x - base.mean) / base.scale
         if isinstance(base, StudentT):
             inputs = inputs / jnp.sqrt(1 + (inputs / BOUND) ** 2)
         return self.network(inputs)[0]
 
     def potential(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base).potential(x) + self.log_ratio(x)
+        return self.base.potential(x) + self.log_ratio(x)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return jax.lax.stop_gradient(self.base)(x) + jax.grad(self.log_ratio)(x)
+        return self.base(x) + jax.grad(self.log_ratio)(x)
 
     def value_and_divergence(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        base = jax.lax.stop_gradient(self.base)
+        base = self.base
         if isinstance(base, StudentT):
             return forward_divergence(self, x)
         score, divergence = base.value_and_divergence(x)

@@ -16,8 +16,9 @@ import numpy as np
 import optax
 
 from scorefield._jax.errors import DivergedError
-from scorefield._jax.pytrees import compiled, stack, unstack
-from scorefield.training.minibatches import HELD_OUT_POINTS, Rows, Source, Split, draw, joined
+from scorefield._jax.pytrees import compiled, joined, split_untrained, stack, unstack
+from scorefield.training.minibatches import HELD_OUT_POINTS, Rows, Source, Split, draw
+from scorefield.training.minibatches import joined as joined_tables
 
 CHUNK_STEPS = 100  # steps per compiled call, and between checks of progress and early stopping
 AVERAGE_DECAY = 0.99  # of the running mean of weights, which spans about one chunk
@@ -27,7 +28,6 @@ MIN_IMPROVEMENT = 1e-4  # relative; smaller gains of the held-out loss are below
 # so each model is trained on its own: `benchmarks/classes.py`.
 MODELS_PER_PROGRAM = {"cpu": 1}
 MODELS_ON_ACCELERATOR = 32
-# Without weight decay, which would change the frozen leaves of a model (base Gaussian, noise levels).
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(GRADIENT_NORM), optax.scale_by_adam())
 
 
@@ -52,7 +52,7 @@ class Trained:
 
 
 class _State(NamedTuple):
-    model: Any
+    model: Any  # what is trained of it
     average: Any
     optimizer: Any
     step: jax.Array
@@ -97,9 +97,15 @@ def _initial_state(models: Any) -> _State:
     return _State(models, models, jax.vmap(OPTIMIZER.init)(models), jnp.zeros(n_models, jnp.int32))
 
 
-@compiled
+@partial(compiled, runs_long=True)
 def _train_chunk(
-    keys: jax.Array, states: _State, batches: Any, objectives: Any, rates: jax.Array, max_steps: jax.Array
+    keys: jax.Array,
+    states: _State,
+    untrained: Any,
+    batches: Any,
+    objectives: Any,
+    rates: jax.Array,
+    max_steps: jax.Array,
 ) -> tuple[_State, jax.Array]:
     """Advance every model by one chunk; returns the states and the losses (models, steps).
 
@@ -107,11 +113,13 @@ def _train_chunk(
     have one length and share one program.
     """
 
-    def one_model(key, state, batches, objective, rate):
+    def one_model(key, state, untrained, batches, objective, rate):
+        def loss_of(trained, *rest):
+            return _mean_loss(joined(trained, untrained), objective, *rest)
+
         def step(state, batch):
-            loss, gradient = jax.value_and_grad(_mean_loss)(
-                state.model, objective, jax.random.fold_in(key, state.step), batch
-            )
+            key_now = jax.random.fold_in(key, state.step)
+            loss, gradient = jax.value_and_grad(loss_of)(state.model, key_now, batch)
             update, optimizer = OPTIMIZER.update(gradient, state.optimizer)
             # Cosine decay to zero, which averages out the gradient noise towards the end.
             rate_now = rate * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(state.step / max_steps, 1.0)))
@@ -124,19 +132,22 @@ def _train_chunk(
 
         return jax.lax.scan(step, state, batches)
 
-    return _over_models(one_model, keys, states, batches, objectives, rates)
+    return _over_models(one_model, keys, states, untrained, batches, objectives, rates)
 
 
 @compiled
-def _held_out_loss(keys: jax.Array, models: Any, objectives: Any, rows: Any, weights: jax.Array) -> jax.Array:
+def _held_out_loss(
+    keys: jax.Array, trained: Any, untrained: Any, objectives: Any, rows: Any, weights: jax.Array
+) -> jax.Array:
     """Weighted mean loss per model; chunks use the same keys, so that they are compared on the same noise."""
 
-    def one_model(key, model, objective, rows, weights):
+    def one_model(key, trained, untrained, objective, rows, weights):
+        model = joined(trained, untrained)
         row_keys = jax.random.split(key, weights.shape[0])
         losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
         return jnp.sum(losses * weights) / jnp.sum(weights)
 
-    return _over_models(one_model, keys, models, objectives, rows, weights)
+    return _over_models(one_model, keys, trained, untrained, objectives, rows, weights)
 
 
 @compiled
@@ -171,6 +182,7 @@ class _Lanes(NamedTuple):
     """Arguments of the compiled programs, with leaves (models, ...)."""
 
     state: _State
+    untrained: Any
     objective: Any
     held_out_objective: Any
     rate: Any
@@ -196,20 +208,30 @@ class _Block:
     ) -> _Chunk:
         """Start the next chunk without waiting for the one before."""
         lanes, batches = self.lanes, draw(keys[0], rows, chunk_steps, batch_size)
-        state, losses = _train_chunk(keys[1], lanes.state, batches, lanes.objective, lanes.rate, np.float32(max_steps))
-        held = _held_out_loss(keys[2], state.average, lanes.held_out_objective, rows.held_out, rows.weights)
+        state, losses = _train_chunk(
+            keys[1], lanes.state, lanes.untrained, batches, lanes.objective, lanes.rate, np.float32(max_steps)
+        )
+        held = _held_out_loss(
+            keys[2], state.average, lanes.untrained, lanes.held_out_objective, rows.held_out, rows.weights
+        )
         self.lanes = lanes._replace(state=state)
         return _Chunk(steps, state.average, losses, held)
 
 
+def models_per_program() -> int:
+    """How many models one program trains side by side."""
+    return MODELS_PER_PROGRAM.get(jax.default_backend(), MODELS_ON_ACCELERATOR)
+
+
 def _blocks(models: Sequence[Any], objectives: Sequence[Any], held_out_objectives: Sequence[Any], rates: Any) -> list:
-    size = MODELS_PER_PROGRAM.get(jax.default_backend(), MODELS_ON_ACCELERATOR)
+    size = models_per_program()
     blocks = []
     for start in range(0, len(models), size):
         own = slice(start, start + size)
         stacked = [stack(trees[own]) for trees in (list(models), objectives, held_out_objectives)]
-        state = _initial_state(stacked[0])
-        lanes = jax.device_put(_Lanes(state, stacked[1], stacked[2], rates[own]))
+        trained, untrained = split_untrained(stacked[0])
+        state = _initial_state(trained)
+        lanes = jax.device_put(_Lanes(state, untrained, stacked[1], stacked[2], rates[own]))
         blocks.append(_Block(np.arange(len(models))[own], state.average, lanes))
     return blocks
 
@@ -238,7 +260,10 @@ class _Record:
         _check_finite(losses, held[active], at, chunk.steps)
         gain = self.best_loss[block.numbers] - held > MIN_IMPROVEMENT * np.maximum(np.abs(held), 1e-3)
         better = active & (gain | self.to_the_end)
-        block.best = _keep(better, chunk.average, block.best)
+        if better.all():  # always so for a single model that improved: no program is needed
+            block.best = chunk.average
+        elif better.any():
+            block.best = _keep(better, chunk.average, block.best)
         self.best_loss[block.numbers[better]], self.best_step[block.numbers[better]] = held[better], step
         self.stale[at] = np.where(better[active], 0, self.stale[at] + 1)
         self.n_chunks[at] += 1
@@ -252,7 +277,7 @@ class _Record:
         steps, loss, held = (np.array(column) for column in zip(*self.history, strict=True))
         results = []
         for block in blocks:
-            best = jax.tree.map(np.asarray, block.best)
+            best = jax.tree.map(np.asarray, joined(block.best, block.lanes.untrained))
             for place, m in enumerate(block.numbers):
                 n = self.n_chunks[m]
                 model = unstack(best, place)
@@ -345,6 +370,6 @@ def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: A
     """Train one model; see `train_many` for the options. `held_out` is a table for early stopping."""
     splits = None
     if held_out is not None:
-        table, split = joined(table, held_out)
+        table, split = joined_tables(table, held_out)
         splits = [split]
     return train_many(key, [model], [table], objective, splits=splits, **options)[0]

@@ -96,7 +96,7 @@ class ContrastiveDenoising:
 
     def __call__(self, field: EnergyField, key: jax.Array, x: jax.Array) -> jax.Array:
         key_noise, key_base = jax.random.split(key)
-        base, z = jax.lax.stop_gradient(field.base), jax.random.normal(key_noise, x.shape)
+        base, z = field.base, jax.random.normal(key_noise, x.shape)
         noisy, mirrored, other = x + self.sigma * z, x - self.sigma * z, base.sample(key_base, 1)[0]
         ratio, slope = jax.value_and_grad(field.log_ratio)(noisy)  # shared by both terms
         residuals = jnp.stack([self.sigma * (base(noisy) + slope) + z, self.sigma * field(mirrored) - z])
@@ -111,11 +111,11 @@ class MultilevelDenoising:
     def __call__(self, field: DiffusionField, key: jax.Array, x: jax.Array) -> jax.Array:
         key_level, key_z = jax.random.split(key)
         low, high = jnp.log(field.sigma_min), jnp.log(field.sigma_max)
-        sigma = jax.lax.stop_gradient(jnp.exp(jax.random.uniform(key_level, (), minval=low, maxval=high)))
+        sigma = jnp.exp(jax.random.uniform(key_level, (), minval=low, maxval=high))
         z = jax.random.normal(key_z, x.shape)
         y, inputs, features, scale = field.inputs(x + sigma * z, sigma)
         target = (y / (field.variances + sigma**2) - (z @ field.axes) / sigma) / scale
-        residual = field.network(jnp.concatenate([inputs, features])) - jax.lax.stop_gradient(target)
+        residual = field.network(jnp.concatenate([inputs, features])) - target
         return 0.5 * jnp.sum(residual**2)
 
 
@@ -158,7 +158,7 @@ def rank_cell(model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Arr
 
     `z` are RANKED_NORMALS standard normal numbers. Independent columns have a loss of log CANDIDATES.
     """
-    margins: Any = jax.lax.stop_gradient(model.base)
+    margins: Any = model.base
     column = pick(z[0], jnp.zeros(len(margins.layout.variables)))
     rows, log_margin = margins.draw(z[1:].reshape(2, CANDIDATES), row, column)
     energies = jax.vmap(model)(rows)[:, label] - log_margin
@@ -196,19 +196,23 @@ class JointLoss:
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
     labels_of_hidden: bool = static(default=True)  # whether copies with hidden cells teach the labels too
 
-    def generative(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
+    def normals(self, model: JointEnergies, key: jax.Array, *shape: int) -> jax.Array:
+        """Standard normal numbers of rows, as `generative` takes them: (*shape, numbers of a row)."""
+        ranked = 0 if getattr(model.base, "layout", None) is None else RANKED_NORMALS
+        return jax.random.normal(key, (*shape, len(self.color) + ranked))
+
+    def generative(self, model: JointEnergies, z: jax.Array, row: LabelledRow) -> jax.Array:
         """Denoising and, for mixed rows, ranking of one column."""
         layout = getattr(model.base, "layout", None)
         x, label = row.x, row.label
-        p, ranked = len(self.color), 0 if layout is None else RANKED_NORMALS
-        z, z_ranked = jnp.split(jax.random.normal(key, (p + ranked,)), [p])
+        z, z_ranked = jnp.split(z, [len(self.color)])
         noisy = x + z @ self.color if layout is None else layout.moved(x, z @ self.color)
         loss = jnp.zeros(())
         if len(z):
             logits, pull = jax.vjp(model.logits, noisy)
             slope = pull(jax.nn.one_hot(label, len(logits)))[0][: len(z)]
             known = 1.0 if layout is None else layout.split(noisy)[1]
-            score = jax.lax.stop_gradient(model.base)(noisy) + known * slope
+            score = model.base(noisy) + known * slope
             # A gap has no score, and its noise adds a constant: what remains is the loss of the known numbers.
             loss = 0.5 * jnp.mean((self.color @ score + z) ** 2)
         if layout is not None:
@@ -218,7 +222,9 @@ class JointLoss:
         return weight * loss
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
-        return self.generative(model, key, row) + self.label_weight * LabelLoss(self.offsets)(model, key, row)
+        return self.generative(model, self.normals(model, key), row) + self.label_weight * LabelLoss(self.offsets)(
+            model, key, row
+        )
 
     def of_batch(self, model: JointEnergies, key: jax.Array, rows: LabelledRow) -> jax.Array:
         """Mean loss of a batch whose first rows alone are denoised, with cells hidden where there are such copies."""
@@ -229,9 +235,8 @@ class JointLoss:
             key, own = jax.random.split(key)
             chosen = copies[jnp.arange(n), jax.random.randint(own, (n,), 0, copies.shape[1])]
             rows = rows._replace(x=rows.x.at[:n].set(chosen))
-        keys = jax.random.split(key, n)
         first = jax.tree.map(lambda leaf: leaf[:n], rows)
-        loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, keys, first))
+        loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, self.normals(model, key, n), first))
         if len(self.class_weights) == 1:
             return loss
         seen = rows if self.labels_of_hidden else as_they_are
@@ -250,5 +255,6 @@ class LabelLoss:
     offsets: Any = 0.0
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
-        loss = -jax.nn.log_softmax(model.logits(row.x) + self.offsets)[row.label]
+        logs = jax.nn.log_softmax(model.logits(row.x) + self.offsets)
+        loss = -logs @ jax.nn.one_hot(row.label, len(logs))  # the slope of logs[label] is a loop over rows on a CPU
         return loss if row.weight is None else row.weight * loss
