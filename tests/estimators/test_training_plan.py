@@ -30,7 +30,8 @@ def test_steps_and_patience_follow_the_rows():
     assert planned([159_000, 1000], numbers=False)[0].max_steps == 500
     assert planned([159_000, 1000], in_memory=False)[0][2:4] == (500, 2)
     assert small.held_out_points == 256
-    assert planned([700, 100], held=300)[0].held_out_points == HELD_OUT_POINTS
+    assert planned([700, 100], held=300)[0].held_out_points == 512
+    assert planned([8000, 1000], held=5000)[0].held_out_points == HELD_OUT_POINTS
     assert planned([700, 100], by_labels=False)[0].held_out_points == HELD_OUT_POINTS  # noise is averaged out
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from scorefield.training import loop as training
 from scorefield.training import together as tasks
 from scorefield.training.loop import Progress, train, train_many
 from scorefield.training.losses import ContrastiveDenoising, Exact, NoisyRows
-from scorefield.training.together import Task, n_threads, side_by_side, train_together
+from scorefield.training.together import Task, in_background, n_threads, side_by_side, train_together
 
 SMALL = {"hidden": (8, 8), "max_steps": 400}
 
@@ -346,8 +347,14 @@ def group_of(steps, number, callback):
     return f"group {number}"
 
 
-def test_groups_side_by_side_report_as_one():
-    seen, steps, begin = [], [3, 10, 6], threading.Barrier(3)
+@pytest.fixture(params=["1", "3"])
+def threads(request, monkeypatch):
+    monkeypatch.setenv("NPROC", request.param)
+    return int(request.param)
+
+
+def test_groups_side_by_side_report_as_one(threads):
+    seen, steps, begin = [], [3, 10, 6], threading.Barrier(threads)
 
     def function(number, callback):
         begin.wait()
@@ -356,24 +363,50 @@ def test_groups_side_by_side_report_as_one():
     found = side_by_side(function, 3, seen.append)
     assert found == ["group 0", "group 1", "group 2"]
     assert len(seen) == sum(steps)
-    assert max(len(progress.loss) for progress in seen) == 6  # two models of each group
-    assert seen[-1].loss.tolist() == [1, 1]  # the others are done
-    assert [seen[0].step, seen[-1].step] == [1, 10]
+    assert max(len(progress.loss) for progress in seen) == 2 * threads  # two models of each group
+    told = [progress.step for progress in seen]
+    assert told == sorted(told)
+    assert told[0] == 0  # one step of thirty
+    assert told[-1] >= 8  # the last group may have made six of ten steps, the others are done
+    assert all(progress.max_steps == 10 for progress in seen)
+
+
+def test_there_may_be_more_groups_than_threads(threads):
+    ran = side_by_side(lambda number, callback: (number, threading.get_ident()), 7, None)
+    assert [number for number, _ in ran] == list(range(7))
+    assert len({thread for _, thread in ran}) <= threads
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_an_error_of_one_group_ends_the_others(failing):
+def test_an_error_of_one_group_ends_the_others(failing, monkeypatch):
+    monkeypatch.setenv("NPROC", "2")
     ended = []
 
     def function(number, callback):
         if number == failing:
             time.sleep(0.05)
             raise ZeroDivisionError
-        ended.append(group_of([1000, 1000], number, callback))
+        ended.append(group_of([1000] * 3, number, callback))
 
     with pytest.raises(ZeroDivisionError):
-        side_by_side(function, 2, None)
-    assert ended == [f"group {1 - failing} was stopped"]
+        side_by_side(function, 3, None)
+    assert f"group {1 - failing} was stopped" in ended
+    assert all(text.endswith("was stopped") for text in ended)
+
+
+def test_a_callback_ends_all_groups(threads):
+    found = side_by_side(partial(group_of, [1000] * 3), 3, lambda progress: True)
+    assert found == [f"group {number} was stopped" for number in range(3)]
+
+
+def test_work_in_the_background_is_done_once_and_its_errors_are_told(threads):
+    ran = []
+    with in_background(lambda: ran.append(threading.get_ident()) or "result") as result:
+        assert result() == "result"
+    assert len(ran) == 1
+    assert (ran[0] == threading.get_ident()) == (threads == 1)
+    with in_background(lambda: 1 / 0) as result, pytest.raises(ZeroDivisionError):
+        result()
 
 
 def test_contexts_of_the_calling_thread_hold_in_every_group():

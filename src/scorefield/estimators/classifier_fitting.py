@@ -83,7 +83,7 @@ class FitsClasses:
         else:
             X, labels = self._resampled(seed, X, labels, weights)
             self._fit_separate(seed, X, labels)
-        if self.calibration == "auto" and not self._calibrates_by_members():
+        if self.calibration == "auto" and not self._learns_labels():
             self._calibrate(seed, X, labels)
 
     @staticmethod
@@ -99,9 +99,13 @@ class FitsClasses:
         places = np.sort(np.concatenate(places))
         return X[places], labels[places]
 
-    def _calibrates_by_members(self):
-        """True for a joint model that learns from labels: every member has rows that it never saw."""
+    def _learns_labels(self):
+        """True for a joint model that learns from labels."""
         return isinstance(self.density, str) and self.label_weight > 0
+
+    def _calibrates_by_members(self):
+        """True if a joint model is calibrated by the rows that each member never saw."""
+        return self.calibration == "auto" and self._learns_labels()
 
     def _set_classes(self, classes, counts):
         """Forget an earlier fit, then set what follows from the labels alone."""
@@ -133,13 +137,13 @@ class FitsClasses:
         if not isinstance(self.density, str):
             refuse_mixed(space, 'density="joint"', type(self.density).__name__)
         report = ProgressReport(self, "joint", self.verbose)
-        model, fits, table, splits = fit_row_model(
+        model, joint = fit_row_model(
             key, space, rows, labels, self.frequencies_, weights=weights,
             label_weight=self.label_weight, n_members=self.n_members, hidden=self.hidden, noise=self.noise,
-            max_steps=self.max_steps, callback=report,
+            max_steps=self.max_steps, callback=report, with_rules=self._calibrates_by_members(),
         )  # fmt: skip
         self.start_rows_ = model.start_rows
-        self._keep_joint(key, model.joint, model.color, fits, table, splits, report)
+        self._keep_joint(key, joint, model.color, report)
 
     def _fit_joint(self, key, X, labels, weights):
         self.mean_, self.scale_ = column_units(X)
@@ -166,18 +170,20 @@ class FitsClasses:
     def _train_joint(self, key, table, splits, refill=None):
         report = ProgressReport(self, "joint", self.verbose)
         frame = class_frame(table.x, table.label, self.noise)
-        model, fits = train_joint(
+        joint = train_joint(
             key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
             hidden=self.hidden, max_steps=self.max_steps, callback=report, refill=refill,
+            with_rules=self._calibrates_by_members(),
         )  # fmt: skip
-        self._keep_joint(key, model, frame.color, fits, table, splits, report)
+        self._keep_joint(key, joint, frame.color, report)
 
-    def _keep_joint(self, key, model, color, fits, table, splits, report):
+    def _keep_joint(self, key, joint, color, report):
         """What prediction and sampling need of a trained joint model."""
-        report.close(f"joint: weights of steps {[fit.best_step for fit in fits]}")
-        self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in fits]
-        if self.calibration == "auto" and self._calibrates_by_members():
-            model, self.temperature_ = calibrated(model, table, splits)
+        report.close(f"joint: weights of steps {[fit.best_step for fit in joint.fits]}")
+        self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in joint.fits]
+        model = joint.model
+        if self._calibrates_by_members():
+            model, self.temperature_ = calibrated(joint)
         self.model_, self.noise_color_ = to_plain(model), color
         self.anchor_seed_ = np.asarray(jax.random.key_data(key))
 

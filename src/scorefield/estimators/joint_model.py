@@ -21,11 +21,12 @@ from scorefield.estimators.calibration import fit_share, fit_temperature
 from scorefield.estimators.rule_model import fit_rules
 from scorefield.estimators.training_plan import plan_training
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
-from scorefield.fields.joint import JointEnergies, columns_of, init_joint
+from scorefield.fields.joint import ColumnNetwork, JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
-from scorefield.training.loop import train_many
-from scorefield.training.losses import JointLoss, LabelLoss
-from scorefield.training.together import n_threads, side_by_side
+from scorefield.training.loop import models_per_program, train_many
+from scorefield.training.losses import JointLoss, LabelledRow, LabelLoss
+from scorefield.training.minibatches import Split
+from scorefield.training.together import in_background, side_by_side
 
 # Of the within-class covariance of standardised rows: a direction that is narrower by far is taken for rounding.
 LEAST_VARIANCE = 1e-4
@@ -92,11 +93,21 @@ def joint_base(rows, frame, layout=None):
     return fit_gaussian(rows, noise=covariance + TRACE * d * np.eye(d))
 
 
+class Joint(NamedTuple):
+    """A trained joint model with what its calibration needs."""
+
+    model: JointEnergies
+    fits: list  # the members' training records
+    table: LabelledRow
+    splits: list[Split]
+    rules: tuple[ColumnNetwork, np.ndarray] | None  # of `fit_rules`
+
+
 def train_joint(
     key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, layout=None, refill=None,
-    two_views=True, labels_of_hidden=True,
+    two_views=True, labels_of_hidden=True, with_rules=False,
 ):  # fmt: skip
-    """A `JointEnergies` whose members were each trained on its split, and the members' training records.
+    """A `Joint` whose members were each trained on its split.
 
     `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` and `max_steps` may be "auto".
     Without `two_views` all members see whitened columns where there are enough rows, which compiles one program less.
@@ -116,11 +127,12 @@ def train_joint(
     gains = _gains_of_members(table, layout) if by_labels and n_classes > 1 else lambda *member: None
     # A start at the class shares made no measurable difference but with offsets, which it cancels.
     priors = frequencies if plan.offsets.any() else None
-    n_groups = len(views) if refill else min(len(views) * max(n_threads() // len(views), 1), len(splits))
+    groups = _groups(len(splits), len(views), len(splits) if refill else models_per_program())
 
     def train_some(number, callback):
         """Members of one view, which have one shape."""
-        view, own = views[number % len(views)], range(number, len(splits), n_groups)
+        own = groups[number]
+        view = views[own[0] % len(views)]
         starts = [
             init_joint(
                 keys[m], base, view, n_classes, hidden=plan.widths, gains=gains(view, splits[m], m // len(views)),
@@ -136,12 +148,24 @@ def train_joint(
             held_out_points=plan.held_out_points, refill=refill and functools.partial(_refill_own, refill, own),
         )  # fmt: skip
 
-    if refill is None:
-        trained = side_by_side(train_some, n_groups, callback)
-    else:  # in turn: all groups take rows from one buffer
-        trained = [train_some(number, callback) for number in range(n_groups)]
-    ordered = [trained[m % n_groups][m // n_groups] for m in range(len(splits))]
-    return JointEnergies(tuple(fit.model.members[0].without_gains() for fit in ordered), base), ordered
+    with in_background(lambda: fit_rules(table, splits, layout, n_classes) if with_rules else None) as rules:
+        if refill is None:
+            trained = side_by_side(train_some, len(groups), callback)
+        else:  # in turn: all groups take rows from one buffer
+            trained = [train_some(number, callback) for number in range(len(groups))]
+        by_member = {
+            m: fit for own, fits in zip(groups, trained, strict=True) for m, fit in zip(own, fits, strict=True)
+        }
+        fits = [by_member[m] for m in range(len(splits))]
+        members = tuple(fit.model.members[0].without_gains() for fit in fits)
+        return Joint(JointEnergies(members, base), fits, table, splits, rules())
+
+
+def _groups(n_members, n_views, size):
+    """Numbers of the members of one view that train in one program, up to `size` of them."""
+    of_views = [range(view, n_members, n_views) for view in range(n_views)]
+    groups = [own[start : start + size] for own in of_views for start in range(0, len(own), size)]
+    return sorted(groups, key=lambda own: own[0])
 
 
 def _objective(color, frequencies, plan, label_weight, labels_of_hidden):
@@ -185,20 +209,21 @@ def _refill_own(refill, own):
     return tables, [splits[m] for m in own]
 
 
-def calibrated(model, table, splits):
-    """The model with a rule model in its posterior where that helps, and a temperature, by held-out labels.
+def calibrated(joint):
+    """The model of a `Joint`, with rules in its posterior where these help, and a temperature, by held-out labels.
 
     A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, and with
     them what they were to judge.
     """
+    model, table, splits = joint.model, joint.table, joint.splits
     every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
     kept = _worth_their_place(every, table, splits)
     model = dataclasses.replace(model, members=tuple(model.members[m] for m in kept))
-    logits, splits = np.concatenate([every[m] for m in kept]).astype(np.float64), [splits[m] for m in kept]
-    held = np.concatenate([split.held for split in splits])
+    rules, others = joint.rules
+    others = np.split(others, np.cumsum([len(split.held) for split in splits])[:-1])
+    logits, others = (np.concatenate([each[m] for m in kept]).astype(np.float64) for each in (every, others))
+    held = np.concatenate([splits[m].held for m in kept])
     weights = None if table.weight is None else table.weight[held].astype(np.float64)
-    layout = getattr(model.base, "layout", None)
-    rules, others = fit_rules(table, splits, layout, logits.shape[1])
     share, temperature = fit_share(logits, others, table.label[held], weights)
     if share < LEAST_SHARE:
         return model, fit_temperature(logits, table.label[held], weights)[0]

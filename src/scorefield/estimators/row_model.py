@@ -206,22 +206,22 @@ class RowModel:
 
 def fit_row_model(
     key, space, rows, labels, frequencies, *, weights=None, label_weight, n_members, hidden, noise, max_steps,
-    callback=None,
+    callback=None, with_rules=False,
 ):  # fmt: skip
-    """A `RowModel` of flat rows, and the members' training records, the training table and the members' splits."""
+    """A `RowModel` of flat rows, and the `Joint` that it is made of."""
     splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, n_members)
     copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
     table = LabelledRow(rows, labels.astype(np.int32), weights, copies)
     numbers, known, _ = split_rows(rows, space.layout)
     frame = class_frame(numbers, labels, noise, known)
-    joint, fits = train_joint(
+    joint = train_joint(
         key, table, splits, frame, frequencies=frequencies, label_weight=label_weight, hidden=hidden,
         max_steps=max_steps, callback=callback, layout=space.layout, two_views=label_weight > 0,
-        labels_of_hidden=not gaps_tell_labels(space.n_gaps(rows), labels),
+        labels_of_hidden=not gaps_tell_labels(space.n_gaps(rows), labels), with_rules=with_rules,
     )  # fmt: skip
     order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]
-    return RowModel(space, joint, frame.color, starts), fits, table, splits
+    return RowModel(space, joint.model, frame.color, starts), joint
 
 
 def gaps_tell_labels(n_gaps, labels):
@@ -234,9 +234,9 @@ def gaps_tell_labels(n_gaps, labels):
 
 def fit_generator(key, space, rows, labels, *, hidden, noise=None, max_steps=None, callback=None):
     """A `RowModel` for generating rows and filling gaps, whose labels are given and not learned; and its records."""
-    model, fits, *_ = fit_row_model(
+    model, joint = fit_row_model(
         key, space, rows, labels, np.bincount(labels) / len(labels), label_weight=0.0, n_members=GENERATOR_MEMBERS,
         hidden=hidden, noise=NOISE if noise is None else noise,
         max_steps=GENERATOR_STEPS if max_steps is None else max_steps, callback=callback,
     )  # fmt: skip
-    return model, fits
+    return model, joint.fits

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scorefield._jax.batching import bucket
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import HELD_OUT_POINTS, Split
 
@@ -19,7 +20,6 @@ LARGE_TABLE = 10_000  # rows, beyond which steps and patience grow as the square
 PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
 MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
 FEW_ROWS = 20  # of the smallest class
-FEW_HELD_OUT = 256  # held-out rows that need no more points: the loss of labels has no noise to average out
 RARE_SHARE = 0.02  # of a batch that each of two classes of a large table has at least; K classes have 2 / K of it
 MOST_OFTEN = 50  # times as often as it occurs: beyond it single rows would be learned by heart
 
@@ -53,7 +53,9 @@ def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_me
     large = numbers and by_labels and in_memory and n > LARGE_TABLE
     longer = np.sqrt(n / LARGE_TABLE) if large else 1.0
     patience = PATIENCE if numbers and by_labels and counts.min() >= FEW_ROWS else MORE_PATIENCE
-    few = by_labels and max(len(split.held) for split in splits) <= FEW_HELD_OUT
+    held_out_points = HELD_OUT_POINTS
+    if by_labels:  # the loss of labels has no noise, which more points than rows would average out
+        held_out_points = min(bucket(max(len(split.held) for split in splits)), HELD_OUT_POINTS)
     factors = np.ones(n_classes, int)
     if large:
         least = RARE_SHARE * 2 / n_classes
@@ -67,7 +69,7 @@ def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_me
         batch_size=SMALL_BATCH if small else BATCH,
         max_steps=round(MAX_STEPS * longer) if isinstance(max_steps, str) else max_steps,
         patience=round(patience * longer),
-        held_out_points=FEW_HELD_OUT if few else HELD_OUT_POINTS,
+        held_out_points=held_out_points,
         table=table,
         splits=splits,
         factors=factors,

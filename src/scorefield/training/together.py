@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -73,8 +74,11 @@ def train_together(tasks: Sequence[Task]) -> list[Trained]:
 
 
 def n_threads() -> int:
-    """Threads for models of one shape: one for each core, or one where an accelerator trains them in one program."""
-    if jax.default_backend() != "cpu":
+    """Threads that train models: one for each core, or one where an accelerator trains them in one program.
+
+    One, too, where jax has unusual settings, which may be those of the calling thread.
+    """
+    if jax.default_backend() != "cpu" or any(getattr(jax.config, name) for name in UNUSUAL):
         return 1
     asked = os.environ.get("NPROC", "")  # what jax goes by
     if asked.isdigit():
@@ -82,47 +86,73 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callback) -> list[T]:
-    """function(number, callback) for n numbers, in as many threads: while one traces a program, another compiles.
-
-    The callback is called by one thread at a time, with the losses of all models that still train and the step of the
-    slowest. An error in one of them, such as an interrupt, ends the others at their next call. Where jax has unusual
-    settings, which may be those of the calling thread, the numbers are done in turn.
-    """
+def _with_context(function: Callable[..., T]) -> Callable[..., T]:
+    """The function with the default device of the calling thread, for use in another one."""
     device = jax.config.jax_default_device  # type: ignore[attr-defined]
+
+    def called(*args: Any) -> T:
+        with jax.default_device(device):
+            return function(*args)
+
+    return called
+
+
+@contextmanager
+def in_background(function: Callable[[], T]) -> Iterator[Callable[[], T]]:
+    """A function that returns the result of another, which a thread computes meanwhile if there are several."""
+    if n_threads() == 1:
+        yield function
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(_with_context(function)).result
+
+
+def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callback) -> list[T]:
+    """function(number, callback) for n numbers, in threads: while one traces a program, another compiles.
+
+    The callback is called by one thread at a time, with the losses of all models that train at the time and the mean
+    step of all n: those to come have none, those done have all. Once it returns a true value, or one of the n fails or
+    is interrupted, the others end at their next call.
+    """
     lock, over = threading.Lock(), threading.Event()
     under_way: dict[int, Progress] = {}
+    n_done = 0
 
     def watched(number: int, progress: Progress) -> bool | None:
         with lock:
             under_way[number] = progress
-            return over.is_set() or (callback(_of_all(under_way.values())) if callback else None)
+            if callback and not over.is_set() and callback(_of_all(under_way.values(), n_done, n)):
+                over.set()
+            return over.is_set()
 
     def watching(number: int) -> T:
+        nonlocal n_done
         try:
-            with jax.default_device(device):  # a context of the calling thread
-                return function(number, partial(watched, number))
+            return function(number, partial(watched, number))
         except BaseException:
             over.set()
             raise
         finally:
             with lock:
+                n_done += 1
                 under_way.pop(number, None)
 
-    if n == 1 or any(getattr(jax.config, name) for name in UNUSUAL):
-        return [function(number, callback) for number in range(n)]
-    with ThreadPoolExecutor(n - 1) as pool:
+    n_workers = min(n_threads(), n)
+    if n_workers == 1:
+        return [watching(number) for number in range(n)]
+    with ThreadPoolExecutor(n_workers) as pool:
+        asked = [pool.submit(_with_context(watching), number) for number in range(n)]
         try:
-            others = [pool.submit(watching, number) for number in range(1, n)]
-            first = watching(0)
+            return [each.result() for each in asked]
         except BaseException:
             over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-        return [first, *(other.result() for other in others)]
 
 
-def _of_all(parts: Iterable[Progress]) -> Progress:
-    """The progress of several groups of models as that of one."""
+def _of_all(parts: Iterable[Progress], n_done: int, n: int) -> Progress:
+    """The progress of n groups of models as that of one: of those under way, those done and those to come."""
     parts = list(parts)
     losses, held = (np.concatenate([getattr(part, name) for part in parts]) for name in ("loss", "held_out_loss"))
-    return Progress(min(part.step for part in parts), parts[0].max_steps, losses, held)
+    most = parts[0].max_steps
+    return Progress((n_done * most + sum(part.step for part in parts)) // n, most, losses, held)
