@@ -13,7 +13,7 @@ from scorefield.estimators import rule_model
 from scorefield.estimators._sklearn import sparse_logistic
 from scorefield.estimators.calibration import fit_share, fit_temperature
 from scorefield.estimators.ensemble import member_splits
-from scorefield.estimators.rule_model import RuleInputs, fit_rules, grow_rules
+from scorefield.estimators.rule_model import RuleInputs, choose_rows, fit_rules, grow_rules
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import Split
 
@@ -96,9 +96,9 @@ def test_large_tables_cost_a_bounded_number_of_cells(rng, monkeypatch):
     y[::50] = X[::50, 3] > -1
     monkeypatch.setattr(rule_model, "MAX_CELLS", 200_000)
     inputs = RuleInputs(LabelledRow(X, y), None)
-    rows = rule_model.some_of_each(y, 1000)
+    rows, _ = choose_rows(inputs, y, np.ones(len(y)), 2)
     chosen = rule_model._affordable(inputs, rows, y[rows], np.ones(len(rows)), 2)
-    assert len(rows) * len(chosen) * 2 <= 200_000 < 3000 * len(inputs) * 2
+    assert len(rows) * len(chosen) <= 200_000 < 3000 * len(inputs)
     assert set(np.flatnonzero(y == 1)) <= set(rows)
     assert 3 in inputs.owners()[chosen]
     network, logits = fit_rules(LabelledRow(X, y), everything(3000), None, 2)
@@ -177,6 +177,30 @@ def test_rules_take_levels_as_conditions(rng):
     chosen = rules.chosen([found])
     assert set(chosen.columns) == {0, 2}
     np.testing.assert_allclose(chosen.at(single, 1)[:, 0], values[:, found])
+
+
+def test_rows_near_the_rare_ones_are_chosen_and_stand_for_the_table(rng, monkeypatch):
+    """Of many common rows those are learned from that look like rare ones; their weights keep the odds of the table."""
+    monkeypatch.setattr(rule_model, "MAX_CELLS", 60_000)
+    X = rng.normal(size=(60_000, 3)).astype(np.float32)
+    odds = 2.0 * X.sum(axis=1) - 9.5
+    y = (rng.random(len(X)) < expit(odds)).astype(np.int32)
+    table, split = LabelledRow(X, y), [Split(np.arange(0, 60_000, 2), np.arange(1, 60_000, 2))]
+    rows, weights = choose_rows(RuleInputs(table, None), y, np.ones(len(y)), 2)
+    assert len(rows) < 3000
+    assert weights[rows].sum() == pytest.approx(len(y), rel=0.05)
+    doubtful = odds > -3
+    assert np.mean(doubtful[rows[y[rows] == 0]]) > 5 * np.mean(doubtful)
+    share, found = weights[rows] @ (doubtful & (y == 0))[rows], np.sum(doubtful & (y == 0))
+    assert share == pytest.approx(found, rel=0.2)  # weighted, they are as many as there are
+
+    def error():
+        logits = fit_rules(table, split, None, 2)[1]
+        return np.mean(np.abs(expit(logits[:, 1] - logits[:, 0]) - expit(odds[1::2])))
+
+    by_doubt = error()
+    monkeypatch.setattr(rule_model, "choose_rows", lambda inputs, y, given, n_classes: (rows, given))
+    assert by_doubt < 0.01 < error()  # without their weights doubtful rows would be far too many
 
 
 def test_columns_are_not_chosen_by_held_out_labels(rng, monkeypatch):

@@ -26,6 +26,7 @@ QUANTILE_ROWS = 10_000  # rows by which quantiles are told well enough
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # of the labels against the penalty
 PATH_SPLITS = 2  # of the members' splits try all strengths, the others have the best
 MAX_CELLS = 3_000_000  # numbers of rows, inputs and classes, multiplied: about .2 seconds a fit
+LEAST_DOUBT = 0.01  # of a row, by which it may be chosen where a first model is sure of it and right
 LEAST_ROWS = 1000  # that are kept where there are more cells; beyond it columns go
 TREES = 10  # of all classes
 LEAST_TREES = 2  # of a class
@@ -128,10 +129,8 @@ def fit_rules(table, splits, layout, n_classes):
     `table` is a `LabelledRow` of arrays. The logits are in the order of the splits' held-out rows.
     """
     inputs = RuleInputs(table, layout)
-    learned = some_of_each(table.label, max(MAX_CELLS // (len(inputs) * n_classes), LEAST_ROWS))
     given = np.ones(len(table.label)) if table.weight is None else table.weight.astype(np.float64)
-    counts, kept_counts = (np.bincount(own, minlength=n_classes) for own in (table.label, table.label[learned]))
-    weights = given * (counts / np.maximum(kept_counts, 1))[table.label]  # those of the whole table
+    learned, weights = choose_rows(inputs, table.label, given, n_classes)
 
     def begin(number):
         rows = learned[np.isin(learned, splits[number].kept)]
@@ -152,6 +151,43 @@ def fit_rules(table, splits, layout, n_classes):
     return mean_network(inputs, models), np.concatenate(logits)
 
 
+def choose_rows(inputs, labels, given, n_classes):
+    """Indices of the rows to learn from, and weights of all rows, by which these stand for the table.
+
+    Where all would take too long, rows that a first model predicts badly are most likely to be chosen: among a hundred
+    thousand common rows few are near the rare ones, and these tell most (Fithian & Hastie 2014).
+    """
+    most = max(MAX_CELLS // (len(inputs) * _n_models(n_classes)), LEAST_ROWS)
+    n, counts = len(labels), np.bincount(labels, minlength=n_classes)
+    if n <= most:
+        return np.arange(n), given
+    first = some_of_each(labels, most // 2)
+    weights = given * (counts / np.maximum(np.bincount(labels[first], minlength=n_classes), 1))[labels]
+    pilot = SplitRows(inputs, first, labels[first], weights[first], n_classes, seed=0).fit(STRENGTHS[1:2])[0]
+    logs = log_softmax(pilot.logits(inputs, np.arange(n)), axis=1)
+    doubt = LEAST_DOUBT + 1 - np.exp(logs[np.arange(n), labels])
+    chances = _chances(np.where(counts[labels] * n_classes <= most, np.inf, doubt), most)
+    learned = np.flatnonzero(np.random.default_rng(0).uniform(size=n) < chances)
+    return learned, given / chances
+
+
+def _chances(sizes, total):
+    """Chances in proportion to the sizes, at most one, with a given sum."""
+    certain = np.isinf(sizes)
+    while True:
+        free = total - certain.sum()
+        scaled = sizes * max(free, 1) / sizes[~certain].sum()
+        beyond = ~certain & (scaled >= 1)
+        if not beyond.any():
+            return np.where(certain, 1.0, scaled)
+        certain |= beyond
+
+
+def _n_models(n_classes):
+    """Models of one class against the others."""
+    return 1 if n_classes == 2 else n_classes
+
+
 class SplitRows:
     """The rows that one split keeps, with the rules of each class: in turn every class stands against the others."""
 
@@ -161,7 +197,7 @@ class SplitRows:
         self.plain, single = inputs.at(rows, self.chosen), inputs.single(rows)
         self.shares = np.bincount(labels, weights, n_classes) / weights.sum()
         self.rules = {}  # of each class, with their values
-        n_trees = max(TREES // (n_classes if n_classes > 2 else 1), LEAST_TREES)
+        n_trees = max(TREES // _n_models(n_classes), LEAST_TREES)
         for k in range(1 if n_classes == 2 else 0, n_classes):
             if 0 < self.shares[k] < 1:
                 rules = grow_rules(single, labels == k, weights, n_trees, inputs.owners()[self.chosen], seed)
@@ -216,7 +252,7 @@ def _paths(tree):
 
 def _affordable(inputs, rows, labels, weights, n_classes):
     """Inputs to learn from these rows: all, or those of the columns that tell most where all would take too long."""
-    n_inputs = max(MAX_CELLS // (len(rows) * n_classes), 1)
+    n_inputs = max(MAX_CELLS // (len(rows) * _n_models(n_classes)), 1)
     if n_inputs >= len(inputs):
         return np.arange(len(inputs))
     gains = column_gains(inputs.single(rows), labels, weights)
