@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scorefield._jax.pytrees import joined, pytree, split_untrained, static, untrained
+from scorefield._jax.pytrees import merge_untrained, pytree, split_untrained, static, untrained
 from scorefield.fields.diffusion import init_diffusion_field
 from scorefield.fields.gaussian import standard_gaussian
 from scorefield.fields.joint import columns_of, init_joint
@@ -35,17 +35,26 @@ def test_leaves_are_in_one_of_two_trees():
     assert [leaf.tolist() for leaf in jax.tree.leaves(trained)] == [[1, 1], [2, 2]]
     assert [np.shape(leaf) for leaf in jax.tree.leaves(fixed)] == [(3,), ()] * 2
     assert trained.parts[0].power == fixed.parts[1].power == 2
-    again = joined(trained, fixed)
+    again = merge_untrained(trained, fixed)
     assert jax.tree.structure(again) == jax.tree.structure(pair())
     for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(pair()), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_trees_of_other_kinds_are_trees_too():
+    inner = pair().parts[0]
+    tree = {"ours": [inner, np.ones(1)], "plain": (np.zeros(2), None)}
+    trained, fixed = split_untrained(tree)
+    assert [np.shape(leaf) for leaf in jax.tree.leaves(trained)] == [(2,), (1,), (2,)]
+    assert [np.shape(leaf) for leaf in jax.tree.leaves(fixed)] == [(3,), ()]
+    assert jax.tree.structure(merge_untrained(trained, fixed)) == jax.tree.structure(tree)
 
 
 def test_gradients_are_those_of_trained_leaves():
     trained, fixed = split_untrained(pair())
 
     def value(trained):
-        return sum(jnp.sum(part.weight) * jnp.sum(part.unit["a"]) for part in joined(trained, fixed).parts)
+        return sum(jnp.sum(part.weight) * jnp.sum(part.unit["a"]) for part in merge_untrained(trained, fixed).parts)
 
     slopes = jax.jit(jax.grad(value))(trained)
     assert [leaf.tolist() for leaf in jax.tree.leaves(slopes)] == [[3, 3], [3, 3]]

@@ -289,9 +289,8 @@ def test_bayes_accuracy_on_the_paper_classes(name):
     assert np.abs(log_p - np.log(0.5 * parts[0] + 0.5 * parts[1])).mean() < (0.3 if name == "gaussian" else 1.0)
     assert model.grad_log_density(X_test[:7]).shape == (7, 2, 2)
     drawn = model.sample(300, "red", random_state=0)
-    assert (
-        np.linalg.norm(drawn.mean(axis=0) - 4) < 1
-    )  # a standard deviation: trained for the labels, it is stopped early
+    # Two members that the labels stop early: their means vary by .2 from fit to fit around an error of .4.
+    assert np.linalg.norm(drawn.mean(axis=0) - 4) < (1.0 if name == "joint" else 0.6)
     with pytest.raises(ValueError, match="Expected a label"):
         model.sample(3, "green")
 

@@ -363,11 +363,11 @@ def test_groups_side_by_side_report_as_one(threads):
     found = side_by_side(function, 3, seen.append)
     assert found == ["group 0", "group 1", "group 2"]
     assert len(seen) == sum(steps)
-    assert max(len(progress.loss) for progress in seen) == 2 * threads  # two models of each group
+    assert max(len(progress.loss) for progress in seen) <= 2 * threads  # two models of each group
     told = [progress.step for progress in seen]
     assert told == sorted(told)
     assert told[0] == 0  # one step of thirty
-    assert told[-1] >= 8  # the last group may have made six of ten steps, the others are done
+    assert told[-1] >= 7  # of the last group, which makes three steps or more; the others are done
     assert all(progress.max_steps == 10 for progress in seen)
 
 
@@ -409,10 +409,30 @@ def test_work_in_the_background_is_done_once_and_its_errors_are_told(threads):
         result()
 
 
-def test_contexts_of_the_calling_thread_hold_in_every_group():
-    with jax.enable_x64(True), jax.default_device(jax.devices()[0]):
-        types = side_by_side(lambda number, callback: jnp.ones(1).dtype, 2, None)
-    assert types == [np.float64] * 2
+def test_the_device_of_the_calling_thread_is_that_of_every_group(threads):
+    begin = threading.Barrier(threads)
+
+    def device(number, callback):
+        begin.wait()  # each in a thread of its own
+        return jax.config.jax_default_device
+
+    with jax.default_device(jax.devices()[0]):
+        assert side_by_side(device, 3, None) == [jax.devices()[0]] * 3
+
+
+def test_unusual_settings_keep_to_the_calling_thread(threads):
+    with jax.enable_x64(True):
+        found = side_by_side(lambda number, callback: (jnp.ones(1).dtype, threading.get_ident()), 2, None)
+    assert found == [(np.float64, threading.get_ident())] * 2
+
+
+def test_threads_change_no_bit_of_a_classifier(table, monkeypatch):
+    found = []
+    for asked in ("1", "3"):
+        monkeypatch.setenv("NPROC", asked)
+        model = ScoreClassifier(n_members=3, max_steps=100, random_state=0).fit(*table)
+        found.append(model.predict_proba(table[0]))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize(("asked", "least"), [("3", 3), ("0", 1), ("", 1), ("many", 1)])

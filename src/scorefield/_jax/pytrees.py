@@ -19,7 +19,10 @@ MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and
 
 
 def compiled(function: Callable, *, runs_long: bool = False, **options: Any) -> Callable:
-    """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared."""
+    """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared.
+
+    A function that `runs_long` is compiled for speed, others to be compiled soon.
+    """
     jitted = _jitted(function, OPTIONS_OF_LONG_RUNS if runs_long else COMPILER_OPTIONS, options)
 
     @functools.wraps(function)
@@ -92,29 +95,35 @@ def pytree(cls: type[T]) -> type[T]:
 
 
 def split_untrained(tree: Any) -> tuple[Any, Any]:
-    """Two trees of the structure of `tree`, each with None for the leaves of the other: trained and untrained ones."""
-    return _kept(tree, untrained=False), _kept(tree, untrained=True)
+    """Two trees like `tree`, of the trained leaves and of the untrained ones, each with None for those of the other."""
+    return _part(tree, of_untrained=False), _part(tree, of_untrained=True)
 
 
-def _kept(node: Any, *, untrained: bool) -> Any:
-    if isinstance(node, tuple | list):
-        children = [_kept(child, untrained=untrained) for child in node]
-        return type(node)(*children) if hasattr(node, "_fields") else type(node)(children)
-    if type(node).__name__ not in _KNOWN:
-        return None if untrained else node
+def _part(node: Any, *, of_untrained: bool) -> Any:
+    """The untrained leaves of a tree, or the others, with None in the place of the rest."""
+    if not _is_known(node):
+
+        def part(child: Any) -> Any:
+            return _part(child, of_untrained=of_untrained) if _is_known(child) else (None if of_untrained else child)
+
+        return jax.tree.map(part, node, is_leaf=_is_known)
     changes = {}
     for field in dataclasses.fields(node):
         child = getattr(node, field.name)
         if field.metadata.get("untrained"):
-            changes[field.name] = child if untrained else jax.tree.map(lambda _: None, child)
+            changes[field.name] = child if of_untrained else jax.tree.map(lambda _: None, child)
         elif not field.metadata.get("static"):
-            changes[field.name] = _kept(child, untrained=untrained)
+            changes[field.name] = _part(child, of_untrained=of_untrained)
     return dataclasses.replace(node, **changes)
 
 
-def joined(trained: T, untrained: T) -> T:
+def _is_known(node: Any) -> bool:
+    return _KNOWN.get(type(node).__name__) is type(node)
+
+
+def merge_untrained(trained: T, fixed: T) -> T:
     """The tree that `split_untrained` took apart."""
-    return jax.tree.map(lambda a, b: b if a is None else a, trained, untrained, is_leaf=lambda node: node is None)
+    return jax.tree.map(lambda a, b: b if a is None else a, trained, fixed, is_leaf=lambda node: node is None)
 
 
 def stack(trees: Sequence[T]) -> T:

@@ -93,7 +93,7 @@ def joint_base(rows, frame, layout=None):
     return fit_gaussian(rows, noise=covariance + TRACE * d * np.eye(d))
 
 
-class Joint(NamedTuple):
+class TrainedJoint(NamedTuple):
     """A trained joint model with what its calibration needs."""
 
     model: JointEnergies
@@ -107,7 +107,7 @@ def train_joint(
     key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, layout=None, refill=None,
     two_views=True, labels_of_hidden=True, with_rules=False,
 ):  # fmt: skip
-    """A `Joint` whose members were each trained on its split.
+    """A `TrainedJoint` whose members were each trained on its split.
 
     `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` and `max_steps` may be "auto".
     Without `two_views` all members see whitened columns where there are enough rows, which compiles one program less.
@@ -158,7 +158,7 @@ def train_joint(
         }
         fits = [by_member[m] for m in range(len(splits))]
         members = tuple(fit.model.members[0].without_gains() for fit in fits)
-        return Joint(JointEnergies(members, base), fits, table, splits, rules())
+        return TrainedJoint(JointEnergies(members, base), fits, table, splits, rules())
 
 
 def _groups(n_members, n_views, size):
@@ -210,10 +210,10 @@ def _refill_own(refill, own):
 
 
 def calibrated(joint):
-    """The model of a `Joint`, with rules in its posterior where these help, and a temperature, by held-out labels.
+    """The model of a `TrainedJoint` with rules in its posterior where they help, and a temperature, by held-out labels.
 
     A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, and with
-    them what they were to judge.
+    them what they were to judge. Rules are the mean over the splits of all members.
     """
     model, table, splits = joint.model, joint.table, joint.splits
     every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]

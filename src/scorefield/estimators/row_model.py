@@ -208,7 +208,7 @@ def fit_row_model(
     key, space, rows, labels, frequencies, *, weights=None, label_weight, n_members, hidden, noise, max_steps,
     callback=None, with_rules=False,
 ):  # fmt: skip
-    """A `RowModel` of flat rows, and the `Joint` that it is made of."""
+    """A `RowModel` of flat rows, and the `TrainedJoint` that it is made of."""
     splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, n_members)
     copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
     table = LabelledRow(rows, labels.astype(np.int32), weights, copies)

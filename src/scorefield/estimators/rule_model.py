@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_softmax
+from sklearn import config_context
 from sklearn.ensemble import GradientBoostingClassifier
 
 from scorefield._jax.batching import map_rows
@@ -25,12 +26,14 @@ from scorefield.training.together import n_threads
 QUANTILE_ROWS = 10_000  # rows by which quantiles are told well enough
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # of the labels against the penalty
 PATH_SPLITS = 2  # of the members' splits try all strengths, the others have the best
-MAX_CELLS = 3_000_000  # numbers of rows, inputs and classes, multiplied: about .2 seconds a fit
-LEAST_DOUBT = 0.01  # of a row, by which it may be chosen where a first model is sure of it and right
+MAX_CELLS = 3_000_000  # numbers of rows, inputs and models, multiplied: about .2 seconds a fit
+PILOT_STRENGTH = 0.1  # of the model that rows of larger tables are chosen by
+BLOCK_ROWS = 1 << 14  # rows that are predicted at a time
 LEAST_ROWS = 1000  # that are kept where there are more cells; beyond it columns go
 TREES = 10  # of all classes
 LEAST_TREES = 2  # of a class
 TREE = {"max_depth": 4, "min_samples_leaf": 5, "max_features": 0.75, "subsample": 0.5, "learning_rate": 0.2}
+TRUSTED = {"assume_finite": True, "skip_parameter_validation": True}  # small fits, for which checks take long
 LEAST_WEIGHT = 0.05  # log odds by which a rule moves a row that is worth its place
 RULE_WIDTH = 0.02  # of a threshold of a rule, in standard deviations
 SHARPNESS = 6.0  # of the smooth "and": silu(SHARPNESS u) / SHARPNESS is about max(u, 0)
@@ -133,12 +136,11 @@ def fit_rules(table, splits, layout, n_classes):
     learned, weights = choose_rows(inputs, table.label, given, n_classes)
 
     def begin(number):
-        rows = learned[np.isin(learned, splits[number].kept)]
-        return SplitRows(inputs, rows, table.label[rows], weights[rows], n_classes, seed=number)
+        kept = np.isin(learned, splits[number].kept)
+        return SplitRows(inputs, learned[kept], table.label[learned[kept]], weights[kept], n_classes, seed=number)
 
     def loss(model, split):
-        logs = log_softmax(model.logits(inputs, split.held), axis=1)
-        return -given[split.held] @ logs[np.arange(len(logs)), table.label[split.held]]
+        return -given[split.held] @ _own_log_shares(model, inputs, split.held, table.label[split.held])
 
     with ThreadPoolExecutor(n_threads()) as pool:  # trees alone: liblinear's random numbers are those of the process
         parts = list(pool.map(begin, range(len(splits))))
@@ -151,45 +153,59 @@ def fit_rules(table, splits, layout, n_classes):
     return mean_network(inputs, models), np.concatenate(logits)
 
 
-def choose_rows(inputs, labels, given, n_classes):
-    """Indices of the rows to learn from, and weights of all rows, by which these stand for the table.
+def choose_rows(inputs, labels, sample_weight, n_classes):
+    """Indices of the rows to learn from, and their weights, by which they stand for the table.
 
-    Where all would take too long, rows that a first model predicts badly are most likely to be chosen: among a hundred
-    thousand common rows few are near the rare ones, and these tell most (Fithian & Hastie 2014).
+    Where all would take too long, half of them are drawn as `some_of_each` does and half by the error of a first model:
+    among a hundred thousand common rows few are near the rare ones, and these tell most (Wang, Zhu & Ma 2018).
     """
-    most = max(MAX_CELLS // (len(inputs) * _n_models(n_classes)), LEAST_ROWS)
-    n, counts = len(labels), np.bincount(labels, minlength=n_classes)
-    if n <= most:
-        return np.arange(n), given
+    rows = np.flatnonzero(sample_weight > 0)
+    most = max(MAX_CELLS // (len(inputs) * n_models(n_classes)), LEAST_ROWS)
+    if len(rows) <= most:
+        return rows, sample_weight[rows]
+    labels, sample_weight = labels[rows], sample_weight[rows]
+    counts = np.bincount(labels, minlength=n_classes)
+    by_class = np.minimum(most / n_classes / counts[labels], 1.0)
     first = some_of_each(labels, most // 2)
-    weights = given * (counts / np.maximum(np.bincount(labels[first], minlength=n_classes), 1))[labels]
-    pilot = SplitRows(inputs, first, labels[first], weights[first], n_classes, seed=0).fit(STRENGTHS[1:2])[0]
-    logs = log_softmax(pilot.logits(inputs, np.arange(n)), axis=1)
-    doubt = LEAST_DOUBT + 1 - np.exp(logs[np.arange(n), labels])
-    chances = _chances(np.where(counts[labels] * n_classes <= most, np.inf, doubt), most)
-    learned = np.flatnonzero(np.random.default_rng(0).uniform(size=n) < chances)
-    return learned, given / chances
+    pilot = SplitRows(inputs, rows[first], labels[first], np.ones(len(first)), n_classes, seed=0)
+    pilot = pilot.fit([PILOT_STRENGTH])[0]
+    # As in a case-control sample, constants alone tell the odds of the first rows from those of the table.
+    pilot.weights[-1] += np.log(np.maximum(counts, 1) / np.maximum(np.bincount(labels[first], minlength=n_classes), 1))
+    errors = -np.expm1(_own_log_shares(pilot, inputs, rows, labels))
+    by_error = _chances(sample_weight * errors, most)
+    chances = np.where(by_class == 1, 1.0, (by_class + by_error) / 2)
+    chosen = np.random.default_rng(1).uniform(size=len(rows)) < chances
+    return rows[chosen], (sample_weight / chances)[chosen]
+
+
+def _own_log_shares(model, inputs, rows, labels):
+    """Log probabilities of the rows' own labels, in blocks, which bound the memory."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        logs = log_softmax(model.logits(inputs, rows[block]), axis=1)
+        found[block] = logs[np.arange(len(logs)), labels[block]]
+    return found
 
 
 def _chances(sizes, total):
     """Chances in proportion to the sizes, at most one, with a given sum."""
-    certain = np.isinf(sizes)
+    certain = np.zeros(len(sizes), bool)
     while True:
-        free = total - certain.sum()
-        scaled = sizes * max(free, 1) / sizes[~certain].sum()
-        beyond = ~certain & (scaled >= 1)
+        scaled = sizes * max(total - certain.sum(), 0) / max(sizes[~certain].sum(), 1e-300)
+        beyond = ~certain & (scaled > 1)
         if not beyond.any():
             return np.where(certain, 1.0, scaled)
         certain |= beyond
 
 
-def _n_models(n_classes):
-    """Models of one class against the others."""
+def n_models(n_classes):
+    """Number of models of one class against the others."""
     return 1 if n_classes == 2 else n_classes
 
 
 class SplitRows:
-    """The rows that one split keeps, with the rules of each class: in turn every class stands against the others."""
+    """Rows to learn from, with the rules of each class: in turn every class stands against the others."""
 
     def __init__(self, inputs, rows, labels, weights, n_classes, seed):
         self.labels, self.weights = labels, weights
@@ -197,7 +213,7 @@ class SplitRows:
         self.plain, single = inputs.at(rows, self.chosen), inputs.single(rows)
         self.shares = np.bincount(labels, weights, n_classes) / weights.sum()
         self.rules = {}  # of each class, with their values
-        n_trees = max(TREES // _n_models(n_classes), LEAST_TREES)
+        n_trees = max(TREES // n_models(n_classes), LEAST_TREES)
         for k in range(1 if n_classes == 2 else 0, n_classes):
             if 0 < self.shares[k] < 1:
                 rules = grow_rules(single, labels == k, weights, n_trees, inputs.owners()[self.chosen], seed)
@@ -210,7 +226,8 @@ class SplitRows:
         for k, (rules, values) in self.rules.items():
             seen = np.hstack([self.plain, values])
             for model, strength in zip(models, strengths, strict=True):
-                fitted = sparse_logistic(strength).fit(seen, self.labels == k, sample_weight=self.weights)
+                with config_context(**TRUSTED):
+                    fitted = sparse_logistic(strength).fit(seen, self.labels == k, sample_weight=self.weights)
                 found = fitted.coef_[0]
                 model.weights[self.chosen, k], model.weights[-1, k] = found[:n_chosen], fitted.intercept_[0]
                 used = np.flatnonzero(np.abs(found[n_chosen:]) > LEAST_WEIGHT)
@@ -226,7 +243,8 @@ def grow_rules(single, labels, weights, n_trees, columns, seed):
     """The nodes of boosted trees on these columns of the rows as rules."""
     columns = np.unique(columns)
     trees = GradientBoostingClassifier(n_estimators=n_trees, random_state=seed, **TREE)
-    trees.fit(single[:, columns], labels, sample_weight=weights)
+    with config_context(**TRUSTED):
+        trees.fit(single[:, columns], labels, sample_weight=weights)
     paths = dict.fromkeys(path for tree in trees.estimators_[:, 0] for path in _paths(tree.tree_))
     conditions = list(dict.fromkeys((column, threshold) for path in paths for column, threshold, _ in path))
     place = {condition: i for i, condition in enumerate(conditions)}
@@ -252,7 +270,7 @@ def _paths(tree):
 
 def _affordable(inputs, rows, labels, weights, n_classes):
     """Inputs to learn from these rows: all, or those of the columns that tell most where all would take too long."""
-    n_inputs = max(MAX_CELLS // (len(rows) * _n_models(n_classes)), 1)
+    n_inputs = max(MAX_CELLS // (len(rows) * n_models(n_classes)), 1)
     if n_inputs >= len(inputs):
         return np.arange(len(inputs))
     gains = column_gains(inputs.single(rows), labels, weights)

@@ -53,9 +53,6 @@ def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_me
     large = numbers and by_labels and in_memory and n > LARGE_TABLE
     longer = np.sqrt(n / LARGE_TABLE) if large else 1.0
     patience = PATIENCE if numbers and by_labels and counts.min() >= FEW_ROWS else MORE_PATIENCE
-    held_out_points = HELD_OUT_POINTS
-    if by_labels:  # the loss of labels has no noise, which more points than rows would average out
-        held_out_points = min(bucket(max(len(split.held) for split in splits)), HELD_OUT_POINTS)
     factors = np.ones(n_classes, int)
     if large:
         least = RARE_SHARE * 2 / n_classes
@@ -64,6 +61,9 @@ def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_me
     if table.weight is not None and (factors > 1).any():  # weights of the rows make up for it, no offset is needed
         mean = counts @ factors / n
         table, factors = table._replace(weight=table.weight * (mean / factors)[table.label]), np.ones(n_classes, int)
+    held_out_points = HELD_OUT_POINTS
+    if by_labels:  # the loss of labels has no noise, which more points than rows would average out
+        held_out_points = min(bucket(max(len(split.held) for split in splits)), HELD_OUT_POINTS)
     return Plan(
         widths=(NARROW if small else WIDE) if isinstance(hidden, str) else tuple(hidden),
         batch_size=SMALL_BATCH if small else BATCH,

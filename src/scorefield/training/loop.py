@@ -16,9 +16,8 @@ import numpy as np
 import optax
 
 from scorefield._jax.errors import DivergedError
-from scorefield._jax.pytrees import compiled, joined, split_untrained, stack, unstack
-from scorefield.training.minibatches import HELD_OUT_POINTS, Rows, Source, Split, draw
-from scorefield.training.minibatches import joined as joined_tables
+from scorefield._jax.pytrees import compiled, merge_untrained, split_untrained, stack, unstack
+from scorefield.training.minibatches import HELD_OUT_POINTS, Rows, Source, Split, draw, joined
 
 CHUNK_STEPS = 100  # steps per compiled call, and between checks of progress and early stopping
 AVERAGE_DECAY = 0.99  # of the running mean of weights, which spans about one chunk
@@ -115,7 +114,7 @@ def _train_chunk(
 
     def one_model(key, state, untrained, batches, objective, rate):
         def loss_of(trained, *rest):
-            return _mean_loss(joined(trained, untrained), objective, *rest)
+            return _mean_loss(merge_untrained(trained, untrained), objective, *rest)
 
         def step(state, batch):
             key_now = jax.random.fold_in(key, state.step)
@@ -142,7 +141,7 @@ def _held_out_loss(
     """Weighted mean loss per model; chunks use the same keys, so that they are compared on the same noise."""
 
     def one_model(key, trained, untrained, objective, rows, weights):
-        model = joined(trained, untrained)
+        model = merge_untrained(trained, untrained)
         row_keys = jax.random.split(key, weights.shape[0])
         losses = jax.vmap(lambda k, row: objective(model, k, row))(row_keys, rows)
         return jnp.sum(losses * weights) / jnp.sum(weights)
@@ -277,7 +276,7 @@ class _Record:
         steps, loss, held = (np.array(column) for column in zip(*self.history, strict=True))
         results = []
         for block in blocks:
-            best = jax.tree.map(np.asarray, joined(block.best, block.lanes.untrained))
+            best = jax.tree.map(np.asarray, merge_untrained(block.best, block.lanes.untrained))
             for place, m in enumerate(block.numbers):
                 n = self.n_chunks[m]
                 model = unstack(best, place)
@@ -370,6 +369,6 @@ def train(key: jax.Array, model: Any, table: Any, objective: Any, *, held_out: A
     """Train one model; see `train_many` for the options. `held_out` is a table for early stopping."""
     splits = None
     if held_out is not None:
-        table, split = joined_tables(table, held_out)
+        table, split = joined(table, held_out)
         splits = [split]
     return train_many(key, [model], [table], objective, splits=splits, **options)[0]

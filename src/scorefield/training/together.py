@@ -3,9 +3,9 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -99,9 +99,9 @@ def _with_context(function: Callable[..., T]) -> Callable[..., T]:
 
 @contextmanager
 def in_background(function: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """A function that returns the result of another, which a thread computes meanwhile if there are several."""
+    """A function that returns the result of another, which is computed meanwhile where there are threads for it."""
     if n_threads() == 1:
-        yield function
+        yield cache(function)
         return
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(_with_context(function)).result
@@ -111,8 +111,8 @@ def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callb
     """function(number, callback) for n numbers, in threads: while one traces a program, another compiles.
 
     The callback is called by one thread at a time, with the losses of all models that train at the time and the mean
-    step of all n: those to come have none, those done have all. Once it returns a true value, or one of the n fails or
-    is interrupted, the others end at their next call.
+    step of all n: those to come have none, those done have all. Once it returns a true value, the others end at their
+    next call, those to come at their first one. Once one of the n fails or is interrupted, no other begins.
     """
     lock, over = threading.Lock(), threading.Event()
     under_way: dict[int, Progress] = {}
@@ -143,11 +143,14 @@ def side_by_side(function: Callable[[int, Callback], T], n: int, callback: Callb
     with ThreadPoolExecutor(n_workers) as pool:
         asked = [pool.submit(_with_context(watching), number) for number in range(n)]
         try:
-            return [each.result() for each in asked]
-        except BaseException:
+            wait(asked, return_when=FIRST_EXCEPTION)
+        except BaseException:  # an interrupt of the calling thread
             over.set()
-            pool.shutdown(wait=False, cancel_futures=True)
             raise
+        finally:
+            for each in asked:
+                each.cancel()  # where it has not begun
+        return [each.result() for each in asked if not each.cancelled()]
 
 
 def _of_all(parts: Iterable[Progress], n_done: int, n: int) -> Progress:
