@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from scorefield import ScoreClassifier
 from scorefield.cli.app import app
 from scorefield.cli.main import main
+from scorefield.cli.options import WHERE
+from scorefield.estimators import selection
 
 RUNNER = CliRunner()
 
@@ -94,6 +96,35 @@ def test_resample_balances_and_keeps_the_columns(tmp_path, frame, monkeypatch, c
     pd.testing.assert_frame_equal(
         found.loc[~found["is_synthetic"], ["amount", "count"]].reset_index(drop=True), frame[["amount", "count"]]
     )
+
+
+def test_resample_keeps_the_rows_that_are_asked_for(tmp_path, monkeypatch, capsys):
+    """Rows at the core of a class are nearer to its middle than rows from all of it."""
+    assert WHERE == selection.WHERE
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(180, 2)), columns=["a", "b"]).assign(fraud=[0] * 150 + [1] * 30)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    spread = {}
+    for where in ("everywhere", "core"):
+        given = (
+            "--target",
+            "fraud",
+            "-o",
+            tmp_path / f"{where}.csv",
+            "--model",
+            "gaussian",
+            "--mark",
+            "--where",
+            where,
+        )
+        code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *given)
+        assert (code, err) == (0, "")
+        found = pd.read_csv(tmp_path / f"{where}.csv")
+        spread[where] = found.loc[found["is_synthetic"], ["a", "b"]].std().mean()
+    assert spread["core"] < 0.8 * spread["everywhere"]
+    code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *given[:-1], "here")
+    assert code == 2
+    assert "everywhere, clear" in " ".join(err.split())
 
 
 def test_the_rows_of_a_table_stay_as_they_are_written(tmp_path, mixed, monkeypatch, capsys, short_training):

@@ -22,6 +22,7 @@ from scorefield.cli.options import (
     Quiet,
     Seed,
     Target,
+    Where,
     reads_table,
 )
 from scorefield.cli.options import (
@@ -84,6 +85,7 @@ def resample(
     reading: Reading,
     strategy: Annotated[str, typer.Option(help="auto, a ratio such as 0.5, or counts such as fraud=3690.")] = "auto",
     model: Model = "auto",
+    where: Where = "everywhere",
     step_size: Annotated[float | None, typer.Option(help="Step size of the Langevin chains.")] = None,
     chain_length: Annotated[int | None, typer.Option(help="Steps of each Langevin chain.")] = None,
     discard: Annotated[float | None, typer.Option(help="Share of each chain that is discarded.")] = None,
@@ -107,8 +109,9 @@ def resample(
 
     announce("learning and generating rows", quiet)
     result, before, after = commands.resample(
-        table.frame, target, strategy=counts, model=model, chain={k: v for k, v in chain.items() if v is not None},
-        columns=reading.columns, seed=seed, mark=mark, verbose=verbose(quiet),
+        table.frame, target, strategy=counts, model=model, where=where,
+        chain={k: v for k, v in chain.items() if v is not None}, columns=reading.columns, seed=seed, mark=mark,
+        verbose=verbose(quiet),
     )  # fmt: skip
     with working(f"writing {output}", quiet):
         parts = table.and_rows(output_file(output, table.file), result)

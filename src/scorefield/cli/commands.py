@@ -36,7 +36,10 @@ def _check_memory(n_rows, n_columns):
         )
 
 
-def resample(table, target, *, strategy="auto", model="auto", chain=None, columns=None, seed=0, mark=False, verbose=0):
+def resample(
+    table, target, *, strategy="auto", model="auto", where="everywhere", chain=None, columns=None, seed=0, mark=False,
+    verbose=0,
+):  # fmt: skip
     """The table with generated rows, and the counts of each label before and after."""
     if mark and MARK in table:
         raise ValueError(f"Expected no column {MARK} in the table with --mark, got one; rename it.")
@@ -45,7 +48,8 @@ def resample(table, target, *, strategy="auto", model="auto", chain=None, column
     if isinstance(strategy, dict):
         _check_memory(sum(strategy.values()), table.shape[1])
     density = ScoreDensity(model=model, verbose=verbose)
-    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=_without(columns, target))
+    columns = _without(columns, target)
+    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=columns, where=where)
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))

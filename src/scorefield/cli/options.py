@@ -13,6 +13,7 @@ from scorefield.data.formats import KINDS, Reading
 
 PANEL = "How the table is read"
 MODELS = ("auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
+WHERE = ("everywhere", "clear", "core", "boundary", "diverse")
 
 
 def _set_quiet(quiet: bool):
@@ -20,10 +21,15 @@ def _set_quiet(quiet: bool):
     return quiet
 
 
-def _check_model(model: str):
-    if model not in MODELS:
-        raise typer.BadParameter(f"expected {', '.join(MODELS)}, got {model!r}.")
-    return model
+def _one_of(names):
+    """A callback that refuses other values than these names."""
+
+    def check(given: str):
+        if given not in names:
+            raise typer.BadParameter(f"expected {', '.join(names)}, got {given!r}.")
+        return given
+
+    return check
 
 
 Data = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(KINDS)}.")]
@@ -31,7 +37,15 @@ DataOrFolder = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(K
 ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
-Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=_check_model)]
+Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=_one_of(MODELS))]
+Where = Annotated[
+    str,
+    typer.Option(
+        help=f"Which generated rows are kept: {', '.join(WHERE)}. Everywhere keeps all, which follow the law of their "
+        "class; rows that are clear of other classes help a classifier most.",
+        callback=_one_of(WHERE),
+    ),
+]
 Html = Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictures.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
