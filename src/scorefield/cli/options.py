@@ -41,8 +41,9 @@ Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=_one_
 Where = Annotated[
     str,
     typer.Option(
-        help=f"Which generated rows are kept: {', '.join(WHERE)}. Everywhere keeps all, which follow the law of their "
-        "class; rows that are clear of other classes help a classifier most.",
+        help=f"Which generated rows are kept: {', '.join(WHERE)}. 'everywhere' keeps all, so that they follow the "
+        "distribution of their class; 'clear' keeps those least likely to belong to another class, which helps most "
+        "classifiers to rank.",
         callback=_one_of(WHERE),
     ),
 ]
