@@ -404,16 +404,15 @@ def wrong_sentences(page, sentences):
         yield from (found for found in re.findall(rf"(?<![\d.]){pattern}", page) if found != sentence)
 
 
+@pytest.fixture(scope="module")
+def sentences(benchmark):
+    """Sentences with numbers, made once from the rows for all pages."""
+    return [*speed_sentences(), *classifier_sentences(), *claim_sentences(benchmark)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_sentences_have_the_numbers_of_the_rows(page, benchmark):
-    assert (
-        list(
-            wrong_sentences(
-                page.read_text(), [*speed_sentences(), *classifier_sentences(), *claim_sentences(benchmark)]
-            )
-        )
-        == []
-    )
+def test_sentences_have_the_numbers_of_the_rows(page, sentences):
+    assert list(wrong_sentences(page.read_text(), sentences)) == []
 
 
 def test_a_wrong_number_in_a_sentence_is_noticed():
