@@ -473,3 +473,36 @@ def test_rows_are_rounded_and_bounded_before_they_are_chosen():
     assert made["x"].max() <= X["x"].max()
     assert made["visits"].between(X["visits"].min(), X["visits"].max()).all()
     assert made["x"].min() > everywhere["x"].quantile(0.6)
+
+
+def test_flags_and_spikes_of_an_array_stay_what_they_are():
+    """Columns of an array are numbers to the model; their cells are nevertheless those that can be."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [300, 60])
+    flag = (rng.random(360) < np.where(y == 1, 0.7, 0.2)).astype(float)
+    spiked = np.where(rng.random(360) < 0.5, 0.0, rng.gamma(2.0, size=360))
+    X = np.column_stack([(flag - flag.mean()) / flag.std(), spiked, rng.normal(size=360)])
+    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), random_state=0)
+    more, _ = sampler.fit_resample(X, y)
+    made, own = more[sampler.is_synthetic_], X[y == 1]
+    np.testing.assert_array_equal(more[:360], X)
+    assert set(np.unique(made[:, 0])) == set(np.unique(X[:, 0]))
+    for i, value in ((0, X[:, 0].max()), (1, 0.0)):
+        assert np.mean(made[:, i] == value) == pytest.approx(np.mean(own[:, i] == value), abs=1.001 / len(made))
+    assert len(np.unique(made[:, 2])) == len(made)
+
+
+def test_half_of_the_clear_rows_stay_near_their_parents():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(460, 6)), np.repeat([0, 1], [400, 60])
+    X[y == 1] += 1.0
+
+    def distances(**options):
+        sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), random_state=0, bounds=None, **options)
+        made = sampler.fit_resample(X, y)[0][sampler.is_synthetic_]
+        return np.linalg.norm(made - X[sampler.parent_indices_[sampler.is_synthetic_]], axis=1)
+
+    far, near = np.array_split(distances(where="clear"), 2)
+    assert np.quantile(near, 0.9) < np.quantile(far, 0.1)
+    far, near = np.array_split(distances(where="clear", sampler=Langevin(0.02, 50, 0.98)), 2)
+    assert np.median(near) == pytest.approx(np.median(far), rel=0.2)  # a given sampler draws all rows

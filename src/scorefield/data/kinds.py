@@ -230,15 +230,20 @@ def _from_levels(cells, levels, values, form, unit, style):
 def _number_kind(name, cells, levels, counts):
     """Kind of a column of numbers with at least two values."""
     n, whole = int(counts.sum()), is_whole(levels)
-    if len(levels) == 2 and (n >= 2 * ROWS_PER_LEVEL or set(levels.tolist()) == {0, 1}):
+    if len(levels) == 2 and (are_levels(levels, n) or set(levels.tolist()) == {0, 1}):
         return "flag"
-    if len(levels) <= MANY and n >= ROWS_PER_LEVEL * len(levels):
+    if are_levels(levels, n):
         return "ordered"
     if whole and len(levels) == n and (looks_like_id(name) or _are_row_numbers(levels)):
         return "identifier"
     if spikes_of(levels, counts):
         return "spiked number"
     return "whole number" if whole else "number"
+
+
+def are_levels(values, n):
+    """True if the distinct numbers of a column of n rows are few, each with several rows on average."""
+    return len(values) <= MANY and n >= ROWS_PER_LEVEL * len(values)
 
 
 def is_whole(levels):

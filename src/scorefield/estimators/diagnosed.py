@@ -284,7 +284,7 @@ class DiagnosedOverSampler:
             rows = density.start_rows_
             if numbers is not None:
                 rows = density._standardized(numbers[np.asarray(y) == label][:, self.varying_columns_[label]])
-            found = density._checks(jax.random.fold_in(key, k), rows, self._sampler_of(density))
+            found = density._checks(jax.random.fold_in(key, k), rows, self._samplers_of(label)[0])
             checks += _of_class(label, found)
             n += len(rows)
         return checks, n

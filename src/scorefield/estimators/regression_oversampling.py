@@ -56,12 +56,12 @@ def box_plot_relevance(y):
 
 
 class _TargetOverSampler(ScoreOverSampler):
-    """The target, the last column, is not reflected at bounds: that would break its relation to the others."""
+    """The target, the last column, stays as it is drawn: what cells may be would break its relation to the others."""
 
-    def _rounded_and_bounded(self, drawn, integers, limits):
-        bounded = super()._rounded_and_bounded(drawn, integers, limits)
-        bounded[:, -1] = drawn[:, -1]
-        return bounded
+    def _possible(self, possible, drawn, own, rng):
+        result = super()._possible(possible, drawn, own, rng)
+        result[:, -1] = drawn[:, -1]
+        return result
 
     def _mixed_limits(self, space, rows):
         limits = super()._mixed_limits(space, rows)

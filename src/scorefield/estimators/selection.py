@@ -42,7 +42,7 @@ def most_diverse(drawn, known, n):
     known = known[some_places(np.random.default_rng(0), len(known), MAX_COMPARED)]
     n_blocks = -(-n // SPREAD_BLOCK)
     kept = []
-    for part, size in zip(np.array_split(np.arange(len(drawn)), n_blocks), _shares(n, n_blocks), strict=True):
+    for part, size in zip(np.array_split(np.arange(len(drawn)), n_blocks), even_shares(n, n_blocks), strict=True):
         nearest = cdist(drawn[part], np.concatenate([known, drawn[np.array(kept[-MAX_COMPARED:], int)]])).min(axis=1)
         for _ in range(size):
             best = int(np.argmax(nearest))
@@ -52,6 +52,6 @@ def most_diverse(drawn, known, n):
     return np.sort(kept)
 
 
-def _shares(n, n_blocks):
-    """n split into almost equal whole numbers, as `numpy.array_split` does."""
-    return [len(part) for part in np.array_split(np.arange(n), n_blocks)]
+def even_shares(n, n_parts):
+    """n split into almost equal whole numbers, the larger ones first."""
+    return [len(part) for part in np.array_split(np.arange(n), n_parts)]
