@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from imblearn.pipeline import Pipeline
 from scipy import sparse
@@ -506,3 +507,43 @@ def test_half_of_the_clear_rows_stay_near_their_parents():
     assert np.quantile(near, 0.9) < np.quantile(far, 0.1)
     far, near = np.array_split(distances(where="clear", sampler=Langevin(0.02, 50, 0.98)), 2)
     assert np.median(near) == pytest.approx(np.median(far), rel=0.2)  # a given sampler draws all rows
+
+
+@pytest.mark.parametrize("n_new", [2, 400])
+def test_a_flag_stays_with_its_number(n_new):
+    """The flag of a row tells which of two distant modes it is from, however few rows are made."""
+    rng = np.random.default_rng(0)
+    flag = np.repeat([0.0, 1.0], 60)
+    rare = np.column_stack([flag, 6 * flag + rng.normal(size=120)])
+    X = np.concatenate([rng.normal(3, 4, size=(120 + n_new, 2)), rare])
+    X[: 120 + n_new, 0] = rng.random(120 + n_new) < 0.5
+    y = np.repeat([0, 1], [120 + n_new, 120])
+    for seed in range(4 if n_new < 10 else 1):
+        sampler = ScoreOverSampler(density=ScoreDensity("mixture"), random_state=seed)
+        made = sampler.fit_resample(X, y)[0][sampler.is_synthetic_]
+        assert len(made) == n_new
+        assert np.mean((made[:, 1] > 3) == (made[:, 0] == 1)) > 0.95
+
+
+def test_clear_rows_of_levels_are_not_mostly_copies():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [400, 80])
+    X = rng.integers(0, 4, size=(480, 6)) + 0.25
+    X[y == 1, :2] = rng.integers(1, 4, size=(80, 2)) + 0.25
+    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), where="clear", bounds=None, random_state=0)
+    made = sampler.fit_resample(X, y)[0][sampler.is_synthetic_]
+    same = (made == X[sampler.parent_indices_[sampler.is_synthetic_]]).all(axis=1)
+    assert np.isin(made, X).all()
+    assert same.mean() < 0.1
+
+
+def test_numbers_that_a_frame_calls_numbers_stay_so():
+    """In polars as in pandas; an array has no kinds, so that its flags are flags."""
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"f": rng.integers(0, 2, 300) + 0.5, "x": rng.normal(size=300)}), np.repeat([0, 1], [240, 60])
+    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"), columns={"f": "number"}, random_state=0)
+    pandas_rows = sampler.fit_resample(X, y)[0].to_numpy()
+    polars_rows = sampler.fit_resample(pl.from_pandas(X), y)[0].to_numpy()
+    np.testing.assert_array_equal(pandas_rows, polars_rows)
+    assert not np.isin(pandas_rows[300:, 0], [0.5, 1.5]).all()
+    assert np.isin(ScoreOverSampler(random_state=0).fit_resample(X.to_numpy(), y)[0][:, 0], [0.5, 1.5]).all()

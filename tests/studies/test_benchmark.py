@@ -22,12 +22,13 @@ from scorefield.evaluation.ranks import (
     wins_ties_losses,
 )
 from scorefield.evaluation.statistics import FAILS, HOLDS
-from scorefield.studies.benchmark import oversampling, tables
-from scorefield.studies.benchmark.arms import gaussian_rows, kde_rows
+from scorefield.studies.benchmark import generators, oversampling, tables
+from scorefield.studies.benchmark.arms import GeneratorOverSampler, gaussian_rows, kde_rows
 from scorefield.studies.benchmark.registry import DEFAULT, EXPERIMENTS, STUDY
 from scorefield.studies.benchmark.summaries import show_classifiers, show_oversampling
 from scorefield.studies.engine.page import collect, write_report
 
+PEERS = ("peers", "classifier-peers")  # experiments that need other packages, with committed rows
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -146,7 +147,7 @@ def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
     monkeypatch.setattr(tables, "load", lambda name: table)
     monkeypatch.setattr(oversampling, "learners", lambda seed: {"forest": RandomForestClassifier(10, random_state=0)})
     sampler = RandomOverSampler(random_state=0)
-    monkeypatch.setattr(oversampling, "over_samplers", lambda n, seed, peers: {"random": sampler})
+    monkeypatch.setattr(oversampling, "over_samplers", lambda n, seed: {"random": sampler})
     monkeypatch.setattr(oversampling, "ScoreOverSampler", lambda **_: RandomOverSampler())
     config = {**EXPERIMENTS["tuned"].config, "tables": ["only"], "max_rows": 300}
     rows = oversampling.run(1, config)
@@ -162,12 +163,35 @@ def test_a_run_gives_every_arm_and_logs_what_was_chosen(table, monkeypatch):
     json.dumps(rows)
 
 
-def test_peers_are_asked_for_and_missing_ones_named(table, monkeypatch):
+def test_other_generators_run_beside_ours(table, monkeypatch):
     monkeypatch.setattr(tables, "load", lambda name: table)
-    monkeypatch.setattr(oversampling, "installed_peers", lambda: [])
-    monkeypatch.setattr(oversampling, "learners", lambda seed: {})
-    with pytest.raises(ValueError, match="ForestDiffusion or ctgan"):
-        oversampling.run(0, {**EXPERIMENTS["peers"].config, "tables": ["only"]})
+    monkeypatch.setattr(generators, "learners", lambda seed: {"forest": RandomForestClassifier(10, random_state=0)})
+    beside = dict.fromkeys(generators.BESIDE, RandomOverSampler(random_state=0))
+    monkeypatch.setattr(generators, "over_samplers", lambda n, seed: beside)
+    monkeypatch.setattr(generators, "PEERS", {"Gaussian": ("numpy", gaussian_rows)})
+    rows = generators.run(0, {**EXPERIMENTS["peers"].config, "tables": ["only"], "max_rows": 300})
+    assert [row["arm"] for row in rows] == ["nothing", *generators.BESIDE, "Gaussian"]
+    assert rows[-1]["n"] == rows[1]["n"] > rows[0]["n"]  # balanced
+    assert all("threshold" not in row for row in rows)
+    section = EXPERIMENTS["peers"].show(rows)
+    assert any("clear has a better mean rank than Gaussian" in claim.text for claim in section.claims)
+
+
+def test_missing_peers_are_named(monkeypatch):
+    monkeypatch.setattr(generators, "PEERS", {"A": ("numpy", None), "B": ("not_there", None)})
+    with pytest.raises(ValueError, match="packages of all peers, got no not_there; pip install"):
+        generators.run(0, EXPERIMENTS["peers"].config)
+
+
+def test_whatever_a_generator_raises_only_its_arm_is_refused(table):
+    def fails(rows, n, seed):
+        raise KeyError("no such column")
+
+    X, y = table
+    sampler = GeneratorOverSampler(fails)
+    _, labels, refused = oversampling._resampled(sampler, X, y)
+    assert len(labels) == len(y)
+    assert "KeyError" in refused
 
 
 def made_up_rows(arms, gains, n_tables=12, learner="forest"):
@@ -206,7 +230,7 @@ def test_pages_and_diagrams_are_drawn(tmp_path):
 @pytest.fixture(scope="module")
 def committed():
     found = collect(EXPERIMENTS.values(), ROOT / "results" / "benchmark", seeds=None, quick=False)
-    assert {experiment.name for experiment, _, _ in found} == {*DEFAULT, "classifier-peers"}
+    assert {experiment.name for experiment, _, _ in found} == {*DEFAULT, *PEERS}
     return found
 
 
@@ -215,20 +239,18 @@ def test_the_summary_comes_from_the_rows(committed, tmp_path, monkeypatch):
 
     shutil.copytree(ROOT / "results" / "benchmark" / "rows", tmp_path / "rows")
     monkeypatch.setattr("scorefield.studies.engine.page._section", lambda *parts: "")  # the page's pictures take longer
-    write_report(STUDY, [EXPERIMENTS[name] for name in (*DEFAULT, "classifier-peers")], tmp_path)
+    write_report(STUDY, [EXPERIMENTS[name] for name in (*DEFAULT, *PEERS)], tmp_path)
     assert (tmp_path / "summary.md").read_text() == (ROOT / "results" / "benchmark" / "summary.md").read_text()
 
 
 def test_committed_rows_are_of_all_tables_splits_and_learners(committed):
-    learners = {"oversampling": set(remedies.learners(0)), "mixed-oversampling": {"logistic", "forest", "boosting"}}
-    repetitions = {"classifier-peers": 1}
+    five = set(remedies.learners(0))
+    learners = {"oversampling": five, "peers": five, "mixed-oversampling": {"logistic", "forest", "boosting"}}
     for experiment, _, rows in committed:
         assert {row["table"] for row in rows} == set(experiment.config["tables"])
-        times = repetitions.get(experiment.name, oversampling.SPLITS["n_repeats"])
-        expected = len(experiment.config["tables"]) * oversampling.SPLITS["n_folds"] * times
         arms = Counter((row["arm"], row["learner"]) for row in rows)
         assert {learner for _, learner in arms} == learners.get(experiment.name, {"itself"})
-        assert set(arms.values()) == {expected}
+        assert set(arms.values()) == {experiment.seeds}
         for row in rows:
             assert 0 <= row["average_precision"] <= 1
             assert row["seconds"] >= 0

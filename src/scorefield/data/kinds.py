@@ -230,10 +230,8 @@ def _from_levels(cells, levels, values, form, unit, style):
 def _number_kind(name, cells, levels, counts):
     """Kind of a column of numbers with at least two values."""
     n, whole = int(counts.sum()), is_whole(levels)
-    if len(levels) == 2 and (are_levels(levels, n) or set(levels.tolist()) == {0, 1}):
-        return "flag"
     if are_levels(levels, n):
-        return "ordered"
+        return "flag" if len(levels) == 2 else "ordered"
     if whole and len(levels) == n and (looks_like_id(name) or _are_row_numbers(levels)):
         return "identifier"
     if spikes_of(levels, counts):
@@ -242,8 +240,9 @@ def _number_kind(name, cells, levels, counts):
 
 
 def are_levels(values, n):
-    """True if the distinct numbers of a column of n rows are few, each with several rows on average."""
-    return len(values) <= MANY and n >= ROWS_PER_LEVEL * len(values)
+    """True if the distinct numbers of a column of n rows are few, with several rows each on average, or 0 and 1."""
+    few = len(values) <= MANY and n >= ROWS_PER_LEVEL * len(values)
+    return few or set(values.tolist()) == {0, 1}
 
 
 def is_whole(levels):
@@ -265,10 +264,15 @@ def looks_like_id(name):
 
 def spikes_of(levels, counts):
     """Values that hold a good share of the rows while the others are many; the commonest first."""
-    common = counts >= np.maximum(SPIKE_SHARE * counts.sum(), ROWS_PER_LEVEL)
+    common = are_common(counts)
     if not common.any() or (~common).sum() <= MANY:
         return []
     return _commonest(levels, counts, common)
+
+
+def are_common(counts):
+    """Which of the values, by how often they occur, hold a good share of the rows."""
+    return counts >= max(SPIKE_SHARE * counts.sum(), ROWS_PER_LEVEL)
 
 
 def _commonest(levels, counts, among):

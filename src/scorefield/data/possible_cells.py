@@ -9,58 +9,88 @@ import dataclasses
 import numpy as np
 from scipy.stats import rankdata
 
-from scorefield.data.kinds import are_levels, spikes_of
+from scorefield.data.kinds import are_common, are_levels, is_whole
 from scorefield.data.scaling import reflected
 
 JUST_BELOW_HALF = 0.499999
-
-
-def repeated_values(numbers):
-    """Column to the exact values that it repeats: all those of a column of few values, else its spikes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scorefield.data.possible_cells import repeated_values
-    >>> flag, spiked = np.arange(100) % 2, np.maximum(np.arange(100) - 50, 0)
-    >>> repeated_values(np.column_stack([flag, spiked, np.arange(100)]) / 4)
-    {0: array([0.  , 0.25]), 1: array([0.])}
-    """
-    found = {}
-    for i, column in enumerate(numbers.T):
-        values, counts = np.unique(column, return_counts=True)
-        values = values if are_levels(values, len(column)) else np.array(spikes_of(values, counts))
-        if len(values):
-            found[i] = values
-    return found
+MOST = 0.5
+FEWEST_RANKED = 256  # draws: among so many, a draw's rank tells its quantile to a few hundredths
 
 
 @dataclasses.dataclass(frozen=True)
 class PossibleCells:
-    """Limits (low, high) or None, a mask of the columns of whole numbers, and the values that columns repeat."""
+    """Limits (low, high) or None, a mask of the columns of whole numbers, and the values that columns repeat.
+
+    ``repeated`` maps the number of a column to its repeated values: all those of a column of few values, or those that
+    hold a good share of the rows.
+    """
 
     limits: tuple | None
     whole: np.ndarray
-    repeated: dict
+    repeated: dict = dataclasses.field(default_factory=dict)
 
-    def of(self, drawn, own, rng):
+    @classmethod
+    def of_array(cls, numbers, limits):
+        """What the columns of an array of numbers may hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scorefield.data.possible_cells import PossibleCells
+        >>> flag, spiked = np.arange(100) % 2, np.maximum(np.arange(100) - 50, 0)
+        >>> cells = PossibleCells.of_array(np.column_stack([flag, spiked, np.arange(100) / 4]), None)
+        >>> cells.whole.tolist(), cells.repeated
+        ([True, True, False], {0: array([0., 1.]), 1: array([0.])})
+        """
+        whole, repeated = np.zeros(numbers.shape[1], dtype=bool), {}
+        for i, column in enumerate(numbers.T):
+            values, counts = np.unique(column, return_counts=True)
+            whole[i] = is_whole(values)
+            values = values if are_levels(values, len(column)) else values[are_common(counts)]
+            if len(values):
+                repeated[i] = values
+        return cls(limits, whole, repeated)
+
+    def rows_to_draw(self, n):
+        """How many rows to draw where n are wanted: ranks among few draws would say little about each."""
+        return max(n, FEWEST_RANKED) if self.repeated else n
+
+    def repeats_most(self, own):
+        """True if most columns that vary in the rows hold repeated values alone: a small step leads back to its row."""
+        varying = np.flatnonzero(np.ptp(own, axis=0) > 0)
+        alone = [np.isin(own[:, i], self.repeated.get(i, [])).all() for i in varying]
+        return bool(alone) and np.mean(alone) > MOST
+
+    def applied_to(self, drawn, own, rng):
         """Drawn rows with possible cells; `own` are the rows of their class.
 
         Rows are reflected at the limits, so that they do not pile up there, and whole numbers are rounded. A column
         that repeats values has them as often as the class does: cells take the values at their own quantiles in the
-        class, where these are repeated ones. One random offset a column makes the shares of few draws right on average.
+        class, interpolated between values that are not repeated.
         """
+        result = drawn
         if self.limits is not None:
             # A whole number stands for what is rounded to it, so the outermost ones reach half a unit further.
             low = np.where(self.whole, np.ceil(self.limits[0]) - JUST_BELOW_HALF, self.limits[0])
             high = np.where(self.whole, np.floor(self.limits[1]) + JUST_BELOW_HALF, self.limits[1])
-            drawn = reflected(drawn, low, high)
-        result = np.where(self.whole, np.rint(drawn), drawn)
+            result = reflected(drawn, low, high)
+        result = np.array(result)
         for i, values in self.repeated.items():
-            quantiles = (rankdata(drawn[:, i], method="ordinal") - rng.random()) / len(drawn)
-            taken = np.sort(own[:, i])[(quantiles * len(own)).astype(np.intp).clip(0, len(own) - 1)]
-            known = np.isin(taken, values)
+            known = own[:, i]
             if self.limits is not None:
-                known &= (self.limits[0][i] <= taken) & (taken <= self.limits[1][i])
-            result[known, i] = taken[known]
-        return result
+                known = known[(self.limits[0][i] <= known) & (known <= self.limits[1][i])]
+            if len(known):  # ranks are those before reflection, which would turn the ends of a column around
+                result[:, i] = _at_quantiles(drawn[:, i], np.sort(known), values, rng)
+        return np.where(self.whole, np.rint(result), result)
+
+
+def _at_quantiles(drawn, known, repeated, rng):
+    """Numbers at the quantiles of the draws among known ones: repeated ones exactly, others interpolated."""
+    # One random offset makes the shares of few draws right on average.
+    quantiles = (rankdata(drawn, method="ordinal") - rng.random()) / len(drawn)
+    taken = known[(quantiles * len(known)).astype(np.intp).clip(0, len(known) - 1)]
+    others = ~np.isin(taken, repeated)
+    if others.any():
+        within = (rankdata(drawn[others], method="ordinal") - 0.5) / others.sum()
+        taken[others] = np.quantile(known[~np.isin(known, repeated)], within)
+    return taken

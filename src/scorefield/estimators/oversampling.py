@@ -17,7 +17,7 @@ from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import cast_numbers, check_one_kind, plain
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
-from scorefield.data.possible_cells import PossibleCells, repeated_values
+from scorefield.data.possible_cells import PossibleCells
 from scorefield.data.scaling import column_spread
 from scorefield.estimators._sklearn import (
     HasMethods,
@@ -71,7 +71,8 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
     density : None or ScoreDensity
         Cloned for each class that is enlarged; None is ``ScoreDensity()``.
     sampler : None or sampler
-        None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents.
+        None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents. For
+        "clear" rows of numbers half of the chains are short, so that their rows stay near their parents.
     categorical_features : "auto", None or array-like
         Columns of categories by name, index or mask, beside those that are recognised; "auto" and None name none.
     random_state : None, int or generator
@@ -89,9 +90,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     bounds : None, "observed" or pair of arrays
         Limits of the numeric columns for generated rows: those of the whole table, given ones (low, high), or none.
-        Rows beyond a limit are reflected at it, so that they do not pile up there. Columns of an array that repeat a
-        few exact values, such as flags, counts or a spike at zero, have these values in generated rows too, as often as
-        the class has them.
+        Rows beyond a limit are reflected at it, so that they do not pile up there.
 
     Attributes
     ----------
@@ -111,6 +110,12 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         Label to frequency in y, and in the result.
     sampling_strategy_ : dict
     n_features_in_ : int
+
+    Notes
+    -----
+    Cells of generated rows are possible ones. A DataFrame with flags, levels or spikes is learned as a mixed table. In
+    an array, whose columns are all numbers to the model, whole numbers stay whole, and a column of at most 20 values,
+    or with a value that a tenth of the rows share, has these values in drawn rows as often as in the rows of the class.
 
     Examples
     --------
@@ -214,7 +219,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         if not is_frame(X) or hasattr(X, "iloc"):
             return super().fit_resample(X, y, **params)
         numbers = np.column_stack([Table(X).cells(name).values for name in Table(X).names])  # polars and pyarrow
-        more, y_more = super().fit_resample(numbers.astype(np.float64), y, **params)
+        more, y_more = super().fit_resample(numbers.astype(np.float64), y, from_frame=True, **params)
         new = numbers_as_table(TableEncoder(columns).fit(X), more[len(numbers) :], X)
         return append_rows(X, new), y_more
 
@@ -254,20 +259,23 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
         )
 
-    def _fit_resample(self, X, y, spread=None, ranges=None, rivals=None):
+    def _fit_resample(self, X, y, spread=None, ranges=None, rivals=None, from_frame=False):
         """Append the rows that ``sampling_strategy_`` asks for.
 
         Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns,
         ``ranges()`` their least and greatest values, and ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of
-        the other classes, as `some_places` has them.
+        the other classes, as `some_places` has them. ``from_frame`` says that an array holds the columns of a frame,
+        whose kinds are known: it repeats no values.
         """
         numbers = np.asarray(X, dtype=np.float64)
-        dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
-        whole = np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes])
         limits = self._limits(numbers.shape[1])
         if limits is None and self.bounds is not None and any(self.sampling_strategy_.values()):
             limits = ranges() if ranges else (numbers.min(axis=0), numbers.max(axis=0))
-        possible = PossibleCells(limits, whole, {} if is_frame(X) else repeated_values(numbers))
+        if is_frame(X) or from_frame or not any(self.sampling_strategy_.values()):
+            dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
+            possible = PossibleCells(limits, np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes]))
+        else:
+            possible = PossibleCells.of_array(numbers, limits)
         seed = seed_from(self.random_state) % (1 << 31)
         wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
         rngs = {label: class_rng(seed, position) for label, (position, _) in wanted.items()}
@@ -275,16 +283,17 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
         numbers_new, parents, labels = [], [], []
         for label, (position, n_new) in wanted.items():
-            own = owns[label]
+            own, rows = owns[label], numbers[owns[label]]
             drawer = self._drawer(label, numbers, own, rngs[label], spread)
             rng = np.random.default_rng([seed, position, 2])
 
-            def draw(n, sampler, drawer=drawer, rows=numbers[own], rng=rng):
-                drawn, parents = drawer(n, sampler)
-                return self._possible(possible, drawn, rows, rng), parents
+            def draw(n, sampler, drawer=drawer, rows=rows, rng=rng):
+                drawn, parents = drawer(possible.rows_to_draw(n), sampler)
+                return self._with_possible_cells(possible, drawn, rows, rng)[:n], parents[:n]
 
             keep = self._keeper(label, numbers, y, seed, np.random.default_rng([seed, position, 1]), rivals)
-            drawn, chain_parents = self._select(draw, self._samplers_of(label), n_new, keep)
+            samplers = self._samplers_of(label, near=not possible.repeats_most(rows))
+            drawn, chain_parents = self._select(draw, samplers, n_new, keep)
             numbers_new.append(drawn)
             parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
             labels.append(np.full(n_new, label, dtype=y.dtype))
@@ -348,7 +357,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         rows = numbers[own]
         varying = varying_columns(rows)
 
-        def repeated(n):
+        def copies(n):
             return rows[rng.integers(0, len(rows), n)]
 
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
@@ -357,11 +366,11 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
                 "Gaussian noise of a tenth of each column's spread over all classes."
             )
             noise = 0.1 * (spread() if spread else column_spread(numbers))
-            return lambda n, _: (repeated(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
+            return lambda n, _: (copies(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
         density = self.densities_[label]
 
         def draw(n, sampler):
-            drawn = repeated(n)  # columns that are constant within the class stay so
+            drawn = copies(n)  # columns that are constant within the class stay so
             result = density.draw(n, int(rng.integers(1 << 31)), sampler=sampler, X_start=rows[:, varying])
             if result.n_diverged:
                 warn_caller(
@@ -374,16 +383,16 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
 
         return draw
 
-    def _samplers_of(self, label):
+    def _samplers_of(self, label, near=True):
         """Samplers that share the rows of a class: where clear ones are kept, half of the chains stay near their row.
 
-        On the development halves of the benchmark's tables, rows near and far together had better ranks before forest,
-        boosting and network than either had alone.
+        Not in columns of few values, where such rows would mostly be copies.
         """
         density = self.densities_.get(label)
         if self.sampler or density is None or density.sampler:
             return [self.sampler or getattr(density, "sampler", None)]
-        lengths = (CHAIN, SHORT_CHAIN) if rule_and_draws(self.where, self.selectivity)[0] == "clear" else (CHAIN,)
+        clear = rule_and_draws(self.where, self.selectivity)[0] == "clear"
+        lengths = (CHAIN, SHORT_CHAIN) if clear and near else (CHAIN,)
         return [Langevin(density.safe_step(STEP), chain_length=n, discard=1 - 1 / n) for n in lengths]
 
     def _fitted_densities(self, tables, rngs):
@@ -426,6 +435,6 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             raise ValueError("Expected bounds with low <= high and no NaN, got others in some column.")
         return low, high
 
-    def _possible(self, possible, drawn, own, rng):
+    def _with_possible_cells(self, possible, drawn, own, rng):
         """Drawn rows of a class with cells that are possible."""
-        return possible.of(drawn, own, rng)
+        return possible.applied_to(drawn, own, rng)

@@ -58,8 +58,8 @@ def box_plot_relevance(y):
 class _TargetOverSampler(ScoreOverSampler):
     """The target, the last column, stays as it is drawn: what cells may be would break its relation to the others."""
 
-    def _possible(self, possible, drawn, own, rng):
-        result = super()._possible(possible, drawn, own, rng)
+    def _with_possible_cells(self, possible, drawn, own, rng):
+        result = super()._with_possible_cells(possible, drawn, own, rng)
         result[:, -1] = drawn[:, -1]
         return result
 

@@ -1,6 +1,5 @@
 """Over-samplers of the benchmark by name."""
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,10 @@ class GeneratorOverSampler(BaseOverSampler):
 
     def _fit_resample(self, X, y, **params):
         new = [(label, n) for label, n in self.sampling_strategy_.items() if n > 0]
-        rows = [self.generate(X[y == label], n, self.random_state) for label, n in new]
+        try:
+            rows = [self.generate(X[y == label], n, self.random_state) for label, n in new]
+        except Exception as error:  # whatever a third-party generator raises, its arm alone is refused
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
         labels = [np.full(n, label, y.dtype) for label, n in new]
         return np.concatenate([X, *rows]), np.concatenate([y, *labels])
 
@@ -67,37 +69,7 @@ class PaperRows:
         return self.fields[key].set_params(sampler=Langevin(*self.chain)).sample(n, random_state=seed)
 
 
-def forest_diffusion_rows(rows, n, seed):
-    from ForestDiffusion import ForestDiffusionModel
-
-    before = np.random.get_state()  # noqa: NPY002  the only generator that it uses
-    np.random.seed(seed)  # noqa: NPY002
-    try:
-        return ForestDiffusionModel(rows, n_t=50, duplicate_K=10, n_jobs=1).generate(batch_size=n)
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
-
-
-def ctgan_rows(rows, n, seed):
-    import pandas as pd
-    from ctgan import CTGAN
-
-    table = pd.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])])
-    model = CTGAN(epochs=300, pac=1, batch_size=100)
-    model.set_random_state(seed)
-    model.fit(table)
-    return model.sample(n).to_numpy()
-
-
-PEERS = {"ForestDiffusion": forest_diffusion_rows, "ctgan": ctgan_rows}
-
-
-def installed_peers():
-    """Names of the optional peers that are installed."""
-    return [name for name in PEERS if importlib.util.find_spec(name)]
-
-
-def over_samplers(n_rare, seed, peers=()):
+def over_samplers(n_rare, seed):
     """All over-samplers by name, for classes of at least `n_rare` rows."""
     neighbors = smote_neighbors(n_rare)
     fields: dict[bytes, Any] = {}
@@ -115,6 +87,4 @@ def over_samplers(n_rare, seed, peers=()):
     found[OURS] = ScoreOverSampler(random_state=seed)
     # For rows that only a learner sees; chosen on the development halves.
     found[OURS_CLEAR] = ScoreOverSampler(random_state=seed, where="clear", bounds=None)
-    for name in peers:
-        found[name] = GeneratorOverSampler(PEERS[name], random_state=seed)
     return found

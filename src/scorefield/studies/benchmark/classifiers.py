@@ -40,7 +40,7 @@ from scorefield.studies.benchmark.oversampling import (
     row_of_arm,
     table_and_split,
 )
-from scorefield.studies.benchmark.summaries import show_classifiers, show_peers
+from scorefield.studies.benchmark.summaries import show_classifier_peers, show_classifiers
 from scorefield.studies.engine.experiment import Experiment
 
 DRAWS = 20  # random settings that a tuned classifier chooses from
@@ -218,7 +218,7 @@ GENERATIVE = _experiment(
     "Bayes' rule on a density for each class (ScoreDensity), and the joint model without the labels' term (label-free, "
     "of two members), beside ScoreClassifier",
     purely_generative,
-    show_peers,
+    show_classifier_peers,
 )
 CLASSIFIER_PEERS = _experiment(
     "classifier-peers",
@@ -226,5 +226,5 @@ CLASSIFIER_PEERS = _experiment(
     "TabPFN v1 (a transformer with pre-trained weights, 32 ensemble members), RealMLP-TD (five folds, early stopping "
     "by log loss) and TabM, those that are installed, beside ScoreClassifier",
     classifier_peers,
-    show_peers,
+    show_classifier_peers,
 )

@@ -14,7 +14,7 @@ from scorefield.evaluation.metrics import best_threshold, decision_scores, measu
 from scorefield.evaluation.remedies import NOTHING, RATIOS, THRESHOLD, WEIGHTS, TunedThreshold, learners, weighted
 from scorefield.sampling.samplers import Langevin
 from scorefield.studies.benchmark import tables
-from scorefield.studies.benchmark.arms import OURS_TUNED, installed_peers, over_samplers
+from scorefield.studies.benchmark.arms import OURS_TUNED, over_samplers
 from scorefield.studies.benchmark.summaries import show_oversampling
 from scorefield.studies.engine.experiment import Experiment, compact
 
@@ -27,7 +27,7 @@ QUICK_TABLES = ("ecoli", "yeast_me2", "oil", "car_eval_4", "solar_flare_m0")
 
 
 class Split:
-    """Standardised training and test rows of one split, and inner folds of the training rows."""
+    """Standardised training and test rows of one split, and inner folds of the training rows, if any are asked for."""
 
     def __init__(self, name, number, seed, config):
         self.name, self.number = name, number
@@ -36,7 +36,8 @@ class Split:
         scaler = StandardScaler().fit(X[kept])
         self.X, self.X_test = scaler.transform(X[kept]), scaler.transform(X[held])
         self.y, self.y_test = y[kept], y[held]
-        self.inner = stratified_folds(self.y, same_rows(self.X), INNER_FOLDS, seed)
+        n_inner = config.get("inner_folds", INNER_FOLDS)
+        self.inner = stratified_folds(self.y, same_rows(self.X), n_inner, seed) if n_inner else []
 
     def parts(self):
         """Indices of the inner folds' training rows, then of all training rows."""
@@ -102,13 +103,15 @@ def row_of_arm(arm, learner, found, cost, **extra):
 
 
 def _arm_row(arm, learner, split, models, cost, **extra):
-    """Measures of the last model, with a threshold tuned on the inner folds by the other models."""
-    threshold = best_threshold(*split.held_out(models[:-1]))
-    found = _measures_at(threshold, split.y_test, models[-1].predict_proba(split.X_test)[:, 1])
+    """Measures of the last model, with a threshold tuned on the inner folds, if there are any, by the other models."""
+    probability = models[-1].predict_proba(split.X_test)[:, 1]
+    found = measures(split.y_test, probability)
+    if split.inner:
+        found = _measures_at(best_threshold(*split.held_out(models[:-1])), split.y_test, probability)
     return row_of_arm(arm, learner, found, cost, **extra)
 
 
-def _arm(arm, sampler, split, models, extra=None):
+def rows_of_arm(arm, sampler, split, models):
     """Rows of one remedy with every learner; learners share the resampled tables."""
     tables = []
     for part in split.parts():
@@ -123,7 +126,7 @@ def _arm(arm, sampler, split, models, extra=None):
         if cost.megabytes is not None:
             cost.megabytes = max(cost.megabytes, sampling.megabytes)
         refused = {} if tables[-1][2] is None else {"refused": tables[-1][2]}
-        yield _arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused, **(extra or {}))
+        yield _arm_row(arm, name, split, fitted, cost, n=len(tables[-1][1]), **refused)
 
 
 def _threshold_arm(split, models):
@@ -175,19 +178,16 @@ def _tuned_arm(split, models, seed):
 
 def run(seed, config):
     name, number = table_and_split(seed, config)
-    peers = installed_peers() if config["peers"] else ()
-    if config["peers"] and not peers:
-        raise ValueError("Expected ForestDiffusion or ctgan to be installed, got neither; pip install one of them.")
     split = Split(name, number, seed, config)
     models = learners(seed)
-    rows = list(_arm(NOTHING, None, split, models))
+    rows = list(rows_of_arm(NOTHING, None, split, models))
     rows += _threshold_arm(split, models)
     for learner, model in models.items():
         heavier = weighted(model, split.y)
-        rows += [] if heavier is None else _arm(WEIGHTS, None, split, {learner: heavier})
+        rows += [] if heavier is None else rows_of_arm(WEIGHTS, None, split, {learner: heavier})
     n_rare = min(int(split.y[part].sum()) for part in split.parts())
-    for arm, sampler in over_samplers(n_rare, seed, peers).items():
-        rows += _arm(arm, sampler, split, models)
+    for arm, sampler in over_samplers(n_rare, seed).items():
+        rows += rows_of_arm(arm, sampler, split, models)
     if config["tuned"]:
         rows += _tuned_arm(split, models, seed)
     return finished(rows, split)
@@ -202,6 +202,6 @@ OVERSAMPLING = Experiment(
     show_oversampling,
     len(tables.TABLES) * SPLITS["n_folds"] * SPLITS["n_repeats"],
     len(QUICK_TABLES),
-    {"tables": list(tables.TABLES), **SPLITS, "protocol": OVERSAMPLING_PROTOCOL, "tuned": False, "peers": False},
+    {"tables": list(tables.TABLES), **SPLITS, "protocol": OVERSAMPLING_PROTOCOL, "tuned": False},
     {"tables": list(QUICK_TABLES)},
 )

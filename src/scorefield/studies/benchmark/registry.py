@@ -4,17 +4,11 @@ import dataclasses
 
 from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
 from scorefield.studies.benchmark.explorer import explorer
+from scorefield.studies.benchmark.generators import GENERATOR_PEERS
 from scorefield.studies.benchmark.mixed import MIXED, MIXED_OVERSAMPLING
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
 
-# Separate experiments, so that installed peers do not change the rows of the others.
-PEERS = dataclasses.replace(
-    OVERSAMPLING,
-    name="peers",
-    title="Remedies for imbalance, with other generators",
-    config={**OVERSAMPLING.config, "peers": True},
-)
 TUNED = dataclasses.replace(
     OVERSAMPLING,
     name="tuned",
@@ -29,7 +23,7 @@ EXPERIMENTS = {
         MIXED,
         MIXED_OVERSAMPLING,
         TUNED,
-        PEERS,
+        GENERATOR_PEERS,
         GENERATIVE,
         CLASSIFIER_PEERS,
     )

@@ -1,5 +1,6 @@
 """Sections of the benchmark's report: means, ranks with a critical difference, paired comparisons, claims."""
 
+import itertools
 import math
 from typing import Any
 
@@ -18,7 +19,7 @@ from scorefield.evaluation.ranks import (
     signed_rank,
     wins_ties_losses,
 )
-from scorefield.evaluation.remedies import NOTHING, THRESHOLD
+from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS
 from scorefield.evaluation.statistics import FAILS, HOLDS, WITHIN_NOISE, estimate
 from scorefield.studies.benchmark.arms import (
     OUR_CLASSIFIER,
@@ -197,6 +198,9 @@ def show_oversampling(rows):
         for rival in ("SMOTE", "ADASYN"):
             for metric in ("average_precision", "brier"):
                 claims.append(_better_rank_claim(scores, learner, OURS_CLEAR, rival, metric))
+        others = [arm for arm in scores.arms if arm not in (NOTHING, THRESHOLD, WEIGHTS)]
+        for metric in ("average_precision", "f1"):
+            claims.append(_first_claim(scores, OURS_CLEAR, metric, f"over-samplers before {learner}", others))
         claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, NOTHING, "average_precision"))
         claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, "SMOTE", "f1_tuned"))
         tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
@@ -242,18 +246,29 @@ def show_mixed_classifiers(rows):
 
 
 def show_mixed_oversampling(rows):
+    return _show_without_thresholds(rows, ["SMOTENC"], "mixed tables", "mixed")
+
+
+def show_generators(rows):
+    known = {OURS, OURS_CLEAR, NOTHING}
+    rivals = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if arm not in known]
+    return _show_without_thresholds(rows, rivals, "narrow tables", "peers")
+
+
+def _show_without_thresholds(rows, rivals, where, name):
+    """Claims against rivals and doing nothing, and means and ranks, before each learner."""
     claims, tables, by_learner = [], [], scores_by_learner(rows)
     for learner, scores in by_learner.items():
-        for metric in ("average_precision", "f1"):
-            claims.append(_better_rank_claim(scores, f"{learner} on mixed tables", OURS_CLEAR, "SMOTENC", metric))
-        claims.append(_not_worse_claim(scores, f"{learner} on mixed tables", OURS_CLEAR, NOTHING, "average_precision"))
+        for rival, metric in itertools.product(rivals, ("average_precision", "f1")):
+            claims.append(_better_rank_claim(scores, f"{learner} on {where}", OURS_CLEAR, rival, metric))
+        claims.append(_not_worse_claim(scores, f"{learner} on {where}", OURS_CLEAR, NOTHING, "average_precision"))
         tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
         tables.append(_ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
-    caption = "Gain over doing nothing in average precision on mixed tables: mean with a 95 % interval."
-    return Section(claims, tables, [_gains_figure(by_learner, "gains-mixed", caption)])
+    caption = f"Gain over doing nothing in average precision on {where}: mean with a 95 % interval."
+    return Section(claims, tables, [_gains_figure(by_learner, f"gains-{name}", caption)])
 
 
-def show_peers(rows):
+def show_classifier_peers(rows):
     scores = Scores(rows)
     rivals = [arm for arm in scores.arms if arm != OUR_CLASSIFIER]
     claims = [_better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, metric)
@@ -280,17 +295,15 @@ def _classifier_section(scores, claims, caption, suffix=""):
     return Section(claims, tables, figures)
 
 
-def _first_claim(scores, arm, metric):
-    """Claim of the best mean rank of all; it holds if signed ranks tell it from the next."""
-    order = np.argsort(scores.ranks(metric))
-    (next_best,) = [name for name in (scores.arms[i] for i in order) if name != arm][:1]
+def _first_claim(scores, arm, metric, what="classifiers", among=None):
+    """Claim of the best mean rank of all, or among some arms; it holds if signed ranks tell it from the next."""
+    among = scores.arms if among is None else among
+    next_best = min((name for name in among if name != arm), key=lambda name: scores.rank(name, metric))
+    own, other = scores.rank(arm, metric), scores.rank(next_best, metric)
     chance = signed_rank(scores.gain(arm, next_best, metric), alternative="greater")
-    text = f"{arm} has the best mean rank of all {len(scores.arms)} classifiers in {METRICS[metric]}."
-    evidence = (
-        f"rank {scores.rank(arm, metric):.2f}, best other {next_best} {scores.rank(next_best, metric):.2f}; "
-        f"signed-rank p {chance:.3f}"
-    )
-    return Claim(text, _verdict(scores.arms[order[0]] == arm, chance < 0.05), evidence)
+    text = f"{arm} has the best mean rank of all {len(among)} {what} in {METRICS[metric]}."
+    evidence = f"rank {own:.2f}, best other {next_best} {other:.2f}; signed-rank p {chance:.3f}"
+    return Claim(text, _verdict(own < other, chance < 0.05), evidence)
 
 
 def _better_mean_claim(scores, arm, rival, metric):
