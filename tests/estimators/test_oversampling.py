@@ -493,6 +493,14 @@ def test_flags_and_spikes_of_an_array_stay_what_they_are():
     assert len(np.unique(made[:, 2])) == len(made)
 
 
+def test_an_array_of_flags_stays_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 4)) < 0.4, np.repeat([0, 1], [160, 40])
+    more, _ = ScoreOverSampler(density=ScoreDensity("gaussian"), random_state=0).fit_resample(X, y)
+    assert more.dtype == bool
+    assert 0 < more[200:].mean() < 1
+
+
 def test_half_of_the_clear_rows_stay_near_their_parents():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(460, 6)), np.repeat([0, 1], [400, 60])

@@ -56,8 +56,10 @@ def _is_number(value):
 
 
 def cast_numbers(values, dtype):
-    """Numbers in the dtype of an array: rounded for integers, and clipped to the range of the dtype."""
+    """Numbers in the dtype of an array: rounded for integers and flags, and clipped to the range of the dtype."""
     kind = getattr(dtype, "kind", "O")
+    if kind == "b":
+        return values > 0.5
     inner = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))  # of pandas' nullable and sparse dtypes
     plain = np.dtype(inner) if kind in "iuf" else np.dtype(np.float64)
     if kind in "iu":

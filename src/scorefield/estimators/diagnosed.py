@@ -261,7 +261,8 @@ class DiagnosedOverSampler:
         -------
         Diagnosis
             As of :meth:`ScoreDensity.diagnose`, for each of the up to four rarest classes that were enlarged:
-            ``score_gain_<label>`` and so on. Classes of mixed tables share one energy, whose field is judged once.
+            ``score_gain_<label>`` and so on. Classes of mixed tables share one energy, whose field is judged once. Of
+            "clear" rows the long chains are judged; the short ones stay near real rows by design.
         """
         check_is_fitted(self, "densities_")
         _check_both(X_held_out, y_held_out)
