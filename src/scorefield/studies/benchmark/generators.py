@@ -32,7 +32,7 @@ NRGBOOST = {
     "p_refresh": 0.1,
     "num_chains": 16,
     "burn_in": 100,
-}  # the package's example with a quarter of the leaves and an eighth of the samples, for classes of some hundred rows
+}  # the package's example with half of the trees, a quarter of the leaves and an eighth of the samples: small classes
 
 
 def _frame(rows):

@@ -23,7 +23,8 @@ import numpy as np
 from scorefield._jax.signals import handle_again
 from scorefield.data.files import write_whole
 
-PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu")
+PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu",
+            "torch", "ctgan", "ForestDiffusion", "nrgboost", "pytabkit", "tabpfn")  # fmt: skip
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
