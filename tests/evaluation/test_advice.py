@@ -1,6 +1,7 @@
 """advise on tables where the truth is known."""
 
 import itertools
+import re
 import subprocess
 import sys
 import types
@@ -25,7 +26,7 @@ from scorefield.evaluation.preparation import prepare
 from scorefield.evaluation.recipes import CODE, NOISE, OUR_CLASSIFIER, OURS, OURS_TUNED, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
 from scorefield.evaluation.statistics import gain_between, measured_average_precision, measured_f1, measured_mean
-from scorefield.evaluation.verdicts import METRICS, decide
+from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing, words
 
 
 def f1_gain(y, first, second, groups):
@@ -84,7 +85,7 @@ def test_a_weak_learner_is_helped_by_something(monkeypatch):
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
     found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=0)
     assert found.winner != NOTHING
-    assert "in F1 over" in found.verdict
+    assert "Gains are in F1 over doing nothing" in found.verdict
     rows = {row["remedy"]: row for row in found.table}
     assert rows[found.winner]["low"] > 0
 
@@ -132,6 +133,31 @@ def test_verdict_needs_more_than_the_best_of_many():
         first, *others = (calls(rng, y, 0.6, 0.05) for _ in CODE)
         plain += max(f1_gain(y, other, first, groups).low for other in others) > 0
     assert plain / 300 > 0.1  # the control: uncorrected intervals of the best remedy are fooled, 1 in 40 is promised
+
+
+def test_a_verdict_has_the_gains_of_the_table_and_no_others():
+    """Whatever the verdict: gains over the best other remedy beside gains over nothing cannot be compared by eye."""
+    rng, kinds = np.random.default_rng(0), set()
+    plain = dict.fromkeys(CODE, (0.5, 0.1))
+    for n, rates in (
+        (2000, plain | {"SMOTE": (0.9, 0.02)}),
+        (2000, plain | {THRESHOLD: (0.9, 0.02), "SMOTE": (0.8, 0.02)}),
+        (2000, dict.fromkeys(CODE, (0.9, 0.0)) | {"SMOTE": (0.9, 0.001)}),
+        (200, plain | {"SMOTE": (0.6, 0.1)}),
+        (200, plain | {NOTHING: (0.0, 0.0)}),
+        (200, dict.fromkeys(CODE, (0.1, 0.1))),
+    ):
+        y = (np.arange(n) < 0.15 * n).astype(int)
+        shared = rng.random(n)  # remedies that call nearly the same rows differ by little
+        called = {k: (shared < np.where(y == 1, *rate)).astype(float) for k, rate in rates.items()}
+        measured = {name: measured_f1(y, own) for name, own in called.items()}
+        _, verdict = decide(METRICS["f1"], y, measured, np.arange(n))
+        in_table = [words(*gain_over_nothing(METRICS["f1"], y, measured, np.arange(n), name)) for name in measured]
+        gains = re.findall(r"[+-]\d\.\d{3} \[.*?\]", verdict)
+        assert set(gains) <= set(in_table)
+        assert ("Gains are in F1 over doing nothing" in verdict) == bool(gains)
+        kinds.add((verdict.split(":")[0].split(" with ")[0], bool(gains)))
+    assert len(kinds) == 5  # over-sample, another remedy, no difference, undecided with gains and without
 
 
 def test_gain_in_f1_is_covered_by_its_interval():

@@ -43,7 +43,7 @@ class Advice:
         labels = {name: NAMES[name] for name in MEASURES} | {"average_precision": "AP"}
         widths = {name: max(len(label) + 2, 7) for name, label in labels.items()}
         head = "".join(f"{label:>{widths[name]}}" for name, label in labels.items())
-        lines = [f"{'':<29}{head}{'gain':>25}"]
+        lines = [f"{'':<29}{head}{'gain over nothing':>25}"]
         for row in self.table:
             cells = "".join(f"{row[name]:>{width}.3f}" for name, width in widths.items())
             mark = "> " if row["remedy"] == self.winner else "  "
@@ -84,7 +84,7 @@ class Advice:
             tag("p", tag("b", self.verdict)),
             table("F1, recall and precision of all test parts together, means over them of the others, and the gain "
                   f"over doing nothing with its interval. {self._gain_note().capitalize()}",
-                  ["remedy", *(NAMES[m] for m in MEASURES), "gain"], cells),
+                  ["remedy", *(NAMES[m] for m in MEASURES), "gain over nothing"], cells),
             picture(self.plot(), "Ticks: test parts. Dots: the table's numbers. The advised remedy is orange."),
             tag("p", f"{self._basis()}. " + (f"Code for {self.winner}:" if self.winner else "No remedy is advised.")),
             tag("pre", self.code),

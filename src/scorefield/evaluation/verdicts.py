@@ -102,38 +102,41 @@ def decide(metric, y, measured, groups):
     """The remedy to use, or None, and a sentence about it, from the measure of each remedy.
 
     An over-sampler is advised if its gain over the best other remedy has an interval above zero, and that remedy if its
-    gain over doing nothing has one. The best are chosen on the same rows, so the intervals are widened.
+    gain over doing nothing has one. The best are chosen on the same rows, so the intervals are widened. Every gain in
+    the sentence is over doing nothing, as in the table: gains over different baselines cannot be compared by eye.
     """
     simple = metric.best(measured, [name for name in measured if name not in OVER_SAMPLERS])
     over = metric.best(measured, [name for name in measured if name in OVER_SAMPLERS])
     best, nothing = metric.best(measured, list(measured)), measured[NOTHING].value
     usable = NOTHING if metric.is_loss or nothing > 0 else None
     matters, undecided = metric.size(EQUIVALENT, nothing), metric.size(UNDECIDED, nothing)
+    baseline = f"Gains are in {metric.label} over doing nothing ({nothing:.3f})."
 
     blind = metric.without_skill(y)
     skill = metric.gain(measured[best], blind, y, groups, _confidence(best, measured))
     if not skill.low > 0:
         advised = "do nothing" if usable else "none is advised, and doing nothing finds no rare row"
         return usable, (
-            f"Undecided: {advised}. No remedy reliably beats treating all rows alike ({metric.label} "
-            f"{blind.value:.3f}); the best, {best}, gains {words(*skill)}."
+            f"Undecided: {advised}. No remedy is reliably better than treating all rows alike, with {metric.label} "
+            f"{blind.value:.3f}; the best, {best}, has {measured[best].value:.3f}."
         )
     gap = metric.gain(measured[over], measured[simple], y, groups, _confidence(over, measured))
-    if gap.low > 0 and gap.mean > matters:
-        return over, f"Over-sample with {over}: it gains {words(*gap)} in {metric.label} over {simple}."
-    found = f"{over}, the best over-sampler, gains {words(*gap)} over {simple}"
     gains = {name: gain_over_nothing(metric, y, measured, groups, name) for name in measured if name != NOTHING}
+    if gap.low > 0 and gap.mean > matters:
+        more = f", clearly more than {simple}, the best other remedy" if simple != NOTHING else ""
+        return over, f"Over-sample with {over}: it gains {words(*gains[over])}{more}. {baseline}"
+    best_over = f"{over}, the best over-sampler, gains {words(*gains[over])}"
     if simple != NOTHING and gains[simple].low > 0 and gains[simple].mean > matters:
         return simple, (
-            f"Do not over-sample, use {simple}: it gains {words(*gains[simple])} in {metric.label} over doing nothing; "
-            f"{found}."
+            f"Do not over-sample, use {simple}: it gains {words(*gains[simple])}. {best_over}, which is not clearly "
+            f"more. {baseline}"
         )
     hopeful = max(gains, key=lambda name: gains[name].high)
     if usable and gains[hopeful].high <= undecided:
-        told = f"No difference: do nothing. No remedy gains more than {undecided:.3g} over its {metric.label} of"
-        return NOTHING, f"{told} {nothing:.3f}; {found}."
+        return NOTHING, f"No difference: do nothing. No remedy gains more than {undecided:.3g}; {best_over}. {baseline}"
     advised = "do nothing for now" if usable else f"use {best} for now, as doing nothing finds no rare row"
+    other = "" if hopeful == over else f"; {best_over}"
     return usable or best, (
-        f"Undecided: {advised}. No remedy is reliably better than doing nothing ({metric.label} {nothing:.3f}), but "
-        f"{hopeful} may be: it gains {words(*gains[hopeful])}. More rows or minutes would tell; {found}."
+        f"Undecided: {advised}. No remedy is reliably better than doing nothing, but {hopeful} may be: it gains "
+        f"{words(*gains[hopeful])}{other}. More rows or minutes would tell. {baseline}"
     )
