@@ -1,6 +1,6 @@
 """The reproduction: statistics, rows on disk, every experiment's rows and section, and the committed run."""
 
-import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -109,7 +109,7 @@ def test_a_finished_seed_is_not_repeated(tmp_path):
     runs.run_all(tasks, tmp_path, finished=lambda task: seen.append(task[1]))
     assert calls == [0, 1, 2]
     assert seen == [0, 1, 2]
-    header, rows = runs.read_rows(tmp_path, experiment, 2, {"size": 5})
+    header, rows = runs.read_rows(tmp_path, experiment, {"size": 5})[2]
     assert rows == [{"experiment": "counting", "seed": 2, "kind": "value", "x": 2.0, "size": 5, "grid": [0, 1]}]
     assert {"jax", "python", "scorefield"} <= set(header["versions"])
     runs.run_all([(experiment, 0, experiment.settings(True))], tmp_path)  # other settings: rows of their own
@@ -128,7 +128,7 @@ def test_a_failed_seed_does_not_take_the_others_with_it(tmp_path):
     experiment = Experiment("failing", "Failing", "Nothing.", failing, lambda rows: Section(), 3, 1)
     failures = runs.run_all([(experiment, seed, {}) for seed in range(3)], tmp_path)
     assert failures == ["failing, seed 1: ValueError: no such luck"]
-    assert [runs.read_rows(tmp_path, experiment, seed, {}) is None for seed in range(3)] == [False, True, False]
+    assert set(runs.read_rows(tmp_path, experiment, {})) == {0, 2}
 
 
 def dying(seed, config):
@@ -148,28 +148,50 @@ def test_processes_give_the_same_rows_as_one(tmp_path):
     tasks = [(experiment, seed, experiment.config) for seed in range(3)]
     for jobs in (1, 2):
         assert runs.run_all(tasks, tmp_path / str(jobs), jobs=jobs) == []
-    for seed in range(3):
-        one, two = (runs.read_rows(tmp_path / str(jobs), experiment, seed, experiment.config)[1] for jobs in (1, 2))
-        assert one == two
+    one, two = (runs.read_rows(tmp_path / str(jobs), experiment, experiment.config) for jobs in (1, 2))
+    assert list(one) == list(two) == [0, 1, 2]  # in the order of the seeds, whichever was done first
+    assert [rows for _, rows in one.values()] == [rows for _, rows in two.values()]
 
 
 @pytest.mark.parametrize(
-    ("damage", "noticed"),
+    ("damage", "lost"),
     [
-        (lambda text: text[: len(text) // 2], pytest.warns(UserWarning, match="run again")),
-        (lambda text: text.splitlines()[0] + "\n", contextlib.nullcontext()),  # whole lines, but fewer than it says
+        (lambda lines: [*lines[:-1], lines[-1][:9]], [2]),  # the last line is cut
+        (lambda lines: lines[:-1], [2]),  # whole lines, but fewer than the seed says
+        (lambda lines: [lines[0], *lines[2:]], [0]),
+        (lambda lines: lines[1:], [0]),  # rows without what precedes them
+        (lambda lines: [*lines[:2], "\0" * 9, *lines[3:]], [1]),
     ],
 )
-def test_damaged_rows_are_made_again(tmp_path, damage, noticed):
+def test_damaged_seeds_are_run_again_and_the_others_kept(tmp_path, damage, lost):
     calls = []
     experiment = counting(calls)
-    task = (experiment, 0, experiment.settings(False))
-    runs.run_all([task], tmp_path)
-    path = runs.rows_path(tmp_path, experiment, 0, experiment.config)
-    path.write_text(damage(path.read_text()))
-    with noticed:
-        runs.run_all([task], tmp_path)
-    assert calls == [0, 0]
+    tasks = [(experiment, seed, experiment.settings(False)) for seed in range(3)]
+    runs.run_all(tasks, tmp_path)
+    path = runs.rows_path(tmp_path, experiment, experiment.config)
+    whole = runs.read_rows(tmp_path, experiment, experiment.config)
+    path.write_text("\n".join(damage(path.read_text().splitlines())) + "\n")
+    with pytest.warns(UserWarning, match="damaged ones; they are run again"):
+        runs.run_all(tasks, tmp_path)
+    assert calls == [0, 1, 2, *lost]
+    again = runs.read_rows(tmp_path, experiment, experiment.config)
+    assert [rows for _, rows in again.values()] == [rows for _, rows in whole.values()]
+
+
+def test_seeds_of_two_commands_and_of_earlier_settings_share_a_file(tmp_path):
+    calls = []
+    experiment = counting(calls)
+    changed = dataclasses.replace(experiment, config={"size": 6})
+
+    def meanwhile(task):  # another command finishes a seed while this one runs
+        if task[1] == 0:
+            runs.run_all([(experiment, 5, experiment.config)], tmp_path)
+
+    runs.run_all([(experiment, seed, experiment.config) for seed in (0, 1)], tmp_path, finished=meanwhile)
+    assert list(runs.read_rows(tmp_path, experiment, experiment.config)) == [0, 1, 5]
+    runs.run_all([(changed, 1, changed.config)], tmp_path)  # as after a change of the code
+    assert list(runs.read_rows(tmp_path, changed, changed.config)) == [1]
+    assert calls == [0, 5, 1, 1]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -199,20 +221,25 @@ def test_a_killed_run_leaves_whole_files_and_resumes(tmp_path):
         str(tmp_path),
     ]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    folder = tmp_path / "rows" / "logistic-1d"
+    path = tmp_path / "rows" / "logistic-1d.jsonl"
+
+    def lines():
+        return path.read_text().splitlines() if path.exists() else []
+
     deadline = time.monotonic() + 120
-    while len(list(folder.glob("*.jsonl"))) < 3 and time.monotonic() < deadline:
+    while len(lines()) < 6 and time.monotonic() < deadline:  # three seeds
         time.sleep(0.02)
     process.kill()
     process.wait()
-    done = sorted(folder.glob("*.jsonl"))
+    before = lines()
+    entries = [json.loads(line) for line in before]
+    done = [entry["seed"] for entry in entries if "versions" in entry]
     assert 3 <= len(done) < 400
-    for path in done:
-        header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
-        assert header["rows"] == len(rows)
-    before = {path: path.stat().st_mtime_ns for path in done}
+    assert done == list(range(len(done)))
+    assert len(entries) == sum(1 + entry["rows"] for entry in entries if "versions" in entry)
     subprocess.run([*command[:5], "--seeds", str(len(done) + 1), "--out", str(tmp_path)], check=True)
-    assert {path: path.stat().st_mtime_ns for path in done} == before
+    assert lines()[: len(before)] == before  # with the times that they took: not run again
+    assert len(lines()) > len(before)
     assert (tmp_path / "index.html").exists()
 
 
@@ -233,12 +260,11 @@ LONG = ("imbalanced-10d", "generative-10d")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SMALL])
-def test_an_experiment_runs_and_its_section_is_drawn_from_rows(name, tmp_path):
+def test_an_experiment_runs_and_its_section_is_drawn_from_rows(name):
     experiment = EXPERIMENTS[name]
     config = {**experiment.config, **SMALL[name]}
     assert set(config) == set(experiment.config)
-    runs.run_seed(experiment, 0, config, tmp_path)
-    _, rows = runs.read_rows(tmp_path, experiment, 0, config)
+    _, rows = runs.run_seed(experiment, 0, config)
     section = experiment.show(rows)
     assert section.claims or section.tables
     for figure in section.figures:
@@ -273,10 +299,9 @@ def test_the_fraud_split_has_the_papers_counts_and_swaps_training_labels_only():
 
 def committed(name):
     experiment = EXPERIMENTS[name]
-    config = experiment.settings(False)
-    read = [runs.read_rows(COMMITTED, experiment, seed, config) for seed in range(experiment.seeds)]
-    assert None not in read, f"results/paper lacks seeds of {name} with the settings of the code"
-    return [row for _, rows in read for row in rows]
+    read = runs.read_rows(COMMITTED, experiment, experiment.settings(False))
+    assert set(read) == set(range(experiment.seeds)), f"results/paper lacks {name} with the settings of the code"
+    return [row for _, rows in read.values() for row in rows]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -39,11 +39,10 @@ def collect(experiments, folder, *, seeds, quick):
     """(experiment, headers, rows) of each experiment with rows for these settings."""
     found = []
     for experiment in experiments:
-        wanted = experiment.count(seeds, quick)
-        read = [read_rows(folder, experiment, seed, experiment.settings(quick)) for seed in range(wanted)]
-        read = [part for part in read if part is not None]
-        if read:
-            headers, rows = zip(*read, strict=True)
+        read = read_rows(folder, experiment, experiment.settings(quick))
+        wanted = [read[seed] for seed in range(experiment.count(seeds, quick)) if seed in read]
+        if wanted:
+            headers, rows = zip(*wanted, strict=True)
             found.append((experiment, list(headers), [row for part in rows for row in part]))
     return found
 

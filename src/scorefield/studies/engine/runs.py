@@ -1,6 +1,7 @@
-"""Rows on disk: one file per seed, with its settings and versions. Files are complete or absent.
+"""Rows on disk: one file for each experiment, with settings and versions of every seed. Files are complete or absent.
 
-A stopped run can be resumed: seeds that have a file with the same settings are not repeated.
+A file holds the seeds one after the other: a line of settings and versions, then the seed's rows. A stopped run can be
+resumed: seeds that are in the file with the same settings are not repeated.
 """
 
 import contextlib
@@ -12,7 +13,6 @@ import os
 import pathlib
 import platform
 import signal
-import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,7 +20,6 @@ from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
-from scorefield._jax.signals import handle_again
 from scorefield.data.files import write_whole
 
 PACKAGES = ("scorefield", "jax", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "xgboost", "xgboost-cpu",
@@ -52,30 +51,48 @@ def _plain(value):
     raise TypeError(f"Expected plain values in a row, got {type(value).__name__}; convert it to numbers or text.")
 
 
-def rows_path(folder, experiment, seed, config):
-    """File for the rows of one seed; settings other than the experiment's own have their own folder."""
-    path = pathlib.Path(folder) / "rows" / experiment.name
+def rows_path(folder, experiment, config):
+    """File for the rows of an experiment; settings other than the experiment's own have their own file."""
+    name = experiment.name
     if config != experiment.config:
-        path /= "with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
-    return path / f"seed-{seed:03d}.jsonl"
+        name += "-with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
+    return pathlib.Path(folder) / "rows" / f"{name}.jsonl"
 
 
-def read_rows(folder, experiment, seed, config):
-    """Header and rows of a finished seed, or None if there are none with these settings."""
-    path = rows_path(folder, experiment, seed, config)
+def _seeds(path):
+    """Seed to header and rows, for the seeds that are whole in a file."""
     try:
-        header, *rows = [json.loads(line) for line in path.read_text().splitlines()]
+        lines = path.read_text().splitlines()
     except FileNotFoundError:
-        return None
-    except ValueError:
-        warnings.warn(f"Expected rows in {path}, got a damaged file; the seed is run again.", stacklevel=2)
-        return None
-    same = header.get("config") == json.loads(json.dumps(config, default=_plain))
-    return (header, rows) if same and header.get("rows") == len(rows) else None
+        return {}
+    parts, n_damaged = [], 0
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            n_damaged += 1
+            continue
+        if "versions" in entry:
+            parts.append((entry, []))
+        elif parts and entry["seed"] == parts[-1][0]["seed"]:
+            parts[-1][1].append(entry)
+        else:
+            n_damaged += 1
+    whole = {header["seed"]: (header, rows) for header, rows in parts if header["rows"] == len(rows)}
+    if n_damaged or len(whole) < len(parts):
+        warnings.warn(f"Expected whole seeds in {path}, got damaged ones; they are run again.", stacklevel=3)
+    return whole
 
 
-def run_seed(experiment, seed, config, folder):
-    """Run one seed, write its rows and return the header."""
+def read_rows(folder, experiment, config):
+    """Seed to header and rows, for the finished seeds with these settings."""
+    same = json.loads(json.dumps(config, default=_plain))
+    seeds = _seeds(rows_path(folder, experiment, config))
+    return {seed: part for seed, part in seeds.items() if part[0]["config"] == same}
+
+
+def run_seed(experiment, seed, config):
+    """Run one seed; return its header and rows as they are written to its file."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # expected here: small classes and short training
@@ -89,58 +106,26 @@ def run_seed(experiment, seed, config, folder):
         "versions": versions(),
         "machine": platform.machine(),
     }
-    lines = [json.dumps(row, default=_plain) for row in (header, *rows)]
-    write_whole(rows_path(folder, experiment, seed, config), "\n".join(lines) + "\n")
-    return header
+    return json.loads(json.dumps([header, rows], default=_plain))
 
 
-def _attempt(task, folder):
-    """Run a task; return None, or one line about its failure, so that the other tasks go on."""
+def _add(part, path):
+    """Add the header and rows of a seed to a file, in the order of the seeds.
+
+    The file is read again each time: another command may have added seeds of its own.
+    """
+    seeds = {**_seeds(path), part[0]["seed"]: part}
+    lines = [json.dumps(entry) for _, (header, rows) in sorted(seeds.items()) for entry in (header, *rows)]
+    write_whole(path, "\n".join(lines) + "\n")
+
+
+def _attempt(task):
+    """Run a task; return what it made and None, or None and one line about its failure, so that others go on."""
     experiment, seed, config = task
     try:
-        run_seed(experiment, seed, config, folder)
+        return run_seed(experiment, seed, config), None
     except Exception as error:
-        return f"{experiment.name}, seed {seed}: {type(error).__name__}: {' '.join(str(error).split())}"
-    return None
-
-
-def _attempt_in_worker(task, folder):
-    try:
-        with _ended_by_exception():
-            return _attempt(task, folder)
-    except SystemExit:
-        os._exit(128 + signal.SIGTERM)  # a raised SystemExit would only end the task
-
-
-@contextlib.contextmanager
-def _ended_by_exception():
-    """Let SIGTERM raise inside, so that unfinished files are removed.
-
-    Outside of tasks it keeps its default action: there `concurrent.futures` would catch the exception and go on.
-    """
-    hook, asked = sys.unraisablehook, []
-
-    def end(number, frame):
-        asked.append(number)
-        signal.signal(number, signal.SIG_IGN)
-        raise SystemExit
-
-    def raise_again(lost):
-        if issubclass(lost.exc_type, SystemExit):
-            signal.signal(signal.SIGTERM, end)
-            handle_again(signal.SIGTERM)
-        else:
-            hook(lost)
-
-    sys.unraisablehook = raise_again
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        sys.unraisablehook = hook
-        if asked:  # also where Python dropped what was raised, just before the end
-            raise SystemExit
+        return None, f"{experiment.name}, seed {seed}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @contextlib.contextmanager
@@ -157,39 +142,50 @@ def run_all(tasks, folder, *, jobs=1, finished=None):
 
     `finished` is called with every task when it is done.
     """
-    failures, waiting = [], []
+    failures, waiting, there = [], [], {}
     for task in tasks:
         experiment, seed, config = task
-        if read_rows(folder, experiment, seed, config) is None:
+        path = rows_path(folder, experiment, config)
+        if path not in there:
+            there[path] = read_rows(folder, experiment, config)
+        if seed not in there[path]:
             waiting.append(task)
         elif finished:
             finished(task)
-    for task, failure in _attempts(waiting, folder, jobs):
-        if failure:
-            failures.append(failure)
-        if finished:
-            finished(task)
+    with contextlib.closing(_attempts(waiting, jobs)) as attempts:  # so that an error here ends the processes too
+        for task, (part, failure) in attempts:
+            if failure:
+                failures.append(failure)
+            else:
+                _add(part, rows_path(folder, task[0], task[2]))
+            if finished:
+                finished(task)
     return failures
 
 
-def _attempts(tasks, folder, jobs):
+def _attempts(tasks, jobs):
+    """Yield each task with what `_attempt` returns. Only this process writes files, so others may be ended at once."""
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task, _attempt(task, folder)
+            yield task, _attempt(task)
         return
     with _one_thread_each():
         spawn = multiprocessing.get_context("spawn")  # jax's threads do not survive a fork
         pool = ProcessPoolExecutor(jobs, spawn)
         try:
             with _ignored(signal.SIGINT):  # workers inherit it: Ctrl-C reaches them too, but this process ends them
-                waiting = {pool.submit(_attempt_in_worker, task, folder): task for task in tasks}
+                waiting = {pool.submit(_attempt, task): task for task in tasks}
+            killed = False
             for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BrokenProcessPool:
-            raise RuntimeError(
-                "Expected all processes to finish, got one that was killed, perhaps for lack of memory; finished seeds "
-                "are kept: run again with fewer --jobs."
-            ) from None
+                if isinstance(future.exception(), BrokenProcessPool):
+                    killed = True  # the futures that were done before still come
+                else:
+                    yield waiting[future], future.result()
+            if killed:
+                raise RuntimeError(
+                    "Expected all processes to finish, got one that was killed, perhaps for lack of memory; finished "
+                    "seeds are kept: run again with fewer --jobs."
+                )
         except BaseException:
             for process in multiprocessing.active_children():
                 process.terminate()
