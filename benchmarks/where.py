@@ -22,7 +22,7 @@ from _mixed import parallel
 from _timing import Rows, parse, with_jobs
 from scorefield import ScoreOverSampler
 from scorefield.data.splits import same_rows, stratified_folds
-from scorefield.estimators.selection import WHERE
+from scorefield.models.selection import WHERE
 from scorefield.studies.benchmark import tables
 
 NAMES = ("ecoli", "abalone", "yeast_ml8", "car_eval_34", "wine_quality", "yeast_me2", "oil", "letter_img")

@@ -16,9 +16,9 @@ import pytest
 
 from scorefield._jax import pytrees
 from scorefield._jax.storage import from_plain, to_plain
-from scorefield.estimators import joint_model
 from scorefield.fields.mixtures import mixture
 from scorefield.fields.networks import init_network
+from scorefield.models import joint_model
 from scorefield.training.loop import Trained
 
 

@@ -18,7 +18,7 @@ from scorefield import ScoreClassifier
 from scorefield.cli.app import app
 from scorefield.cli.main import main
 from scorefield.cli.options import WHERE
-from scorefield.estimators import selection
+from scorefield.models import selection
 
 RUNNER = CliRunner()
 
@@ -215,7 +215,7 @@ def fitted(tmp_path_factory, mixed):
 
 def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatch, capsys):
     from scorefield.data import tables
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     folder, table = fitted
     monkeypatch.setattr(tables, "PART_ROWS", 50)
@@ -265,7 +265,7 @@ def test_a_pipe_gets_one_line_for_each_stage(tmp_path, frame, monkeypatch, capsy
 
 
 def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     folder, table = fitted
     rows = table.iloc[[0, 1, 178, 179]]
@@ -328,7 +328,7 @@ def test_export_writes_what_other_programs_run(fitted, tmp_path, monkeypatch, ca
     import onnxruntime
 
     from scorefield import encode_rows
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     folder, table = fitted
     model, X = load_model(folder / "m.skops")["model"], table.drop(columns="fraud")

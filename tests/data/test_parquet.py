@@ -15,7 +15,8 @@ from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.estimators import classifier_fitting, joint_model, training_plan
+from scorefield.estimators import classifier_fitting
+from scorefield.models import joint_model, training_plan
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scorefield.data.splits import same_rows, split_distinct, stratified_folds
-from scorefield.estimators.ensemble import member_splits
+from scorefield.models.ensemble import member_splits
 
 
 def repeated(n_distinct, times, seed=0):

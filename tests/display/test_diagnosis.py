@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 from scorefield import DiagnosisDisplay, ScoreDensity
+from scorefield.diagnose.diagnosis import BAD, GOOD, LOOK, Check, Diagnosis, not_measured
 from scorefield.display.diagnosis import VERDICT_COLOURS
-from scorefield.estimators.diagnosis import BAD, GOOD, LOOK, Check, Diagnosis, not_measured
 
 
 @pytest.fixture(autouse=True)

@@ -667,7 +667,7 @@ def test_decision_function_agrees_with_predict_under_costs(rng):
 
 
 def test_members_hold_out_stratified_parts():
-    from scorefield.estimators.ensemble import member_splits
+    from scorefield.models.ensemble import member_splits
 
     labels = np.repeat([0, 1, 2], [200, 12, 1])
     rows = np.arange(len(labels))[:, None]

@@ -13,13 +13,14 @@ from sklearn.neighbors import KernelDensity
 from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, pytree
-from scorefield.estimators import classifier_fitting, density_fitting
+from scorefield.estimators import classifier_fitting
 from scorefield.estimators import density as density_module
-from scorefield.estimators.calibration import fit_temperature
-from scorefield.estimators.joint_model import Frame
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import shrunk_covariance
 from scorefield.fields.mixtures import mixture
+from scorefield.models import density_fitting
+from scorefield.models.calibration import fit_temperature
+from scorefield.models.joint_model import Frame
 
 D = 10
 QUICK = {"max_steps": 600, "random_state": 0}

@@ -25,7 +25,7 @@ from scorefield import (
     ScoreOverSampler,
 )
 from scorefield.data.row_space import tied_categories
-from scorefield.estimators import row_model
+from scorefield.models import row_model
 from scorefield.studies.benchmark.mixed_tables import TARGETS
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}

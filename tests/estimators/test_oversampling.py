@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from scorefield import AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity, ScoreOverSampler
 from scorefield.data.checks import cast_numbers
-from scorefield.estimators.selection import some_places
+from scorefield.models.selection import some_places
 from scorefield.training import loop as training
 
 GAUSSIAN = ScoreDensity(model="gaussian")

@@ -9,13 +9,13 @@ from scorefield.data.checks import check_numbers
 from scorefield.data.files import write_whole
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
-from scorefield.estimators import counterfactuals as near
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.classifier_fitting import MIXED_ROWS
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.explanations import counterfactuals as near
 from scorefield.sampling.samplers import Langevin
 
 NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain

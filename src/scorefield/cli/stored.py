@@ -58,7 +58,7 @@ def fit(
             table = tables.read_labelled(data, target, reading)
 
     from scorefield.cli import commands
-    from scorefield.estimators.model_files import save_model
+    from scorefield.files.model_files import save_model
 
     announce("learning", quiet)
     if in_parts:
@@ -92,7 +92,7 @@ def predict(
     like = output_file(output, file)
 
     from scorefield.cli import commands
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     stored = load_model(model)
     reading = commands.reading_for(stored, reading)
@@ -125,7 +125,7 @@ def sample(
     _check_model_file(model)
 
     from scorefield.cli import commands
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     stored = load_model(model)
     with working("sampling", quiet):
@@ -163,8 +163,8 @@ def explain(
     _check_model_file(model)
 
     from scorefield.cli import commands
-    from scorefield.estimators.explanation import explain as explain_rows
-    from scorefield.estimators.model_files import load_model
+    from scorefield.explanations.explanation import explain as explain_rows
+    from scorefield.files.model_files import load_model
 
     found = load_model(model)
     label, wanted = (commands.known_label(found, *given) for given in ((label, "--label"), (target, "--target")))
@@ -200,8 +200,8 @@ def export(
     check_output(output, force=force, kinds=(".onnx", ".json"))
     _check_model_file(model)
 
-    from scorefield.estimators.export import export_json, export_onnx
-    from scorefield.estimators.model_files import load_model
+    from scorefield.export.export import export_json, export_onnx
+    from scorefield.files.model_files import load_model
 
     write = export_onnx if output.suffix == ".onnx" else export_json
     write(load_model(model)["model"], output, replace=force)
@@ -213,7 +213,7 @@ def info(model: ModelFile, as_json: Json = False):
     _check_model_file(model)
 
     from scorefield.cli import commands
-    from scorefield.estimators.model_files import load_model
+    from scorefield.files.model_files import load_model
 
     found = commands.describe(load_model(model))
     if as_json:

@@ -1,8 +1,8 @@
 """Display of a diagnosis: one line per check, coloured by its verdict."""
 
+from scorefield.diagnose.diagnosis import BAD, GOOD, LOOK, NOT_MEASURED
 from scorefield.display.displays import COLOURS
 from scorefield.display.planes import plain_label
-from scorefield.estimators.diagnosis import BAD, GOOD, LOOK, NOT_MEASURED
 
 VERDICT_COLOURS = {GOOD: COLOURS[2], LOOK: COLOURS[4], BAD: COLOURS[1], NOT_MEASURED: "0.6"}
 MARKERS = {GOOD: "o", LOOK: "^", BAD: "X", NOT_MEASURED: "."}  # verdicts are told without colours too

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from scorefield._jax.pytrees import pytree, static
 from scorefield.display.planes import Plane, grid_points, plain_label, plane_of
-from scorefield.estimators.posterior import find_boundary, logits_function
+from scorefield.explanations.posterior import find_boundary, logits_function
 
 # Okabe and Ito's colours, distinguishable with all common forms of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -4,7 +4,7 @@ import numpy as np
 
 from scorefield.display.displays import COLOURS, new_axes
 from scorefield.display.planes import plain_label
-from scorefield.estimators.explanation import explain
+from scorefield.explanations.explanation import explain
 
 
 class ExplanationDisplay:

@@ -1,10 +1,8 @@
 """scikit-learn's callbacks, its private names, and what differs between its versions; no other module has them."""
 
 import contextlib
-import inspect
 
 from sklearn.base import _fit_context as fit_context
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -35,7 +33,6 @@ __all__ = [
     "fit_task",
     "num_samples",
     "sklearn_validate_data",
-    "sparse_logistic",
     "validate_data",
     "with_callbacks",
 ]
@@ -59,10 +56,3 @@ def validate_data(estimator, X, y="no_validation", **options):
         check_numbers(X)
     check_one_kind(y)
     return sklearn_validate_data(estimator, X, y, **options)
-
-
-def sparse_logistic(strength):
-    """Logistic regression with a penalty on absolute weights, against which the labels have the strength."""
-    old = inspect.signature(LogisticRegression).parameters["penalty"].default == "l2"  # before scikit-learn 1.8
-    penalty = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
-    return LogisticRegression(C=strength, solver="liblinear", tol=1e-2, random_state=0, **penalty)

@@ -23,6 +23,8 @@ from scorefield._jax.storage import from_plain, stored_by_public_name
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import raw_rows
+from scorefield.diagnose.diagnosed import DiagnosedClassifier
+from scorefield.diagnose.diagnosis import USUAL_ACCEPTANCE
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -35,15 +37,13 @@ from scorefield.estimators._sklearn import (
 )
 from scorefield.estimators.classifier_fitting import FitsClasses
 from scorefield.estimators.density import ScoreDensity, warn_of_low_acceptance
-from scorefield.estimators.diagnosed import DiagnosedClassifier
-from scorefield.estimators.diagnosis import USUAL_ACCEPTANCE
-from scorefield.estimators.row_model import RowModel
 from scorefield.estimators.table_input import TableInput
 from scorefield.fields.gaussian import Whitened, fit_gaussian
 from scorefield.fields.joint import ClassEnergy
 from scorefield.inference.anchors import importance_anchor
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
+from scorefield.models.row_model import RowModel
 from scorefield.sampling.samplers import MALA
 
 MALA_STEP = 0.05  # in standard deviations of the class

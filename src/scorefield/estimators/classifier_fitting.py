@@ -14,15 +14,15 @@ from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_units
 from scorefield.data.splits import same_rows, stratified_folds
-from scorefield.estimators.calibration import fit_temperature
-from scorefield.estimators.class_densities import class_rng, fit_class_densities
-from scorefield.estimators.density_fitting import MAX_START_ROWS
-from scorefield.estimators.ensemble import count_folds, member_splits, splits_of_folds
-from scorefield.estimators.joint_model import calibrated, class_frame, train_joint
-from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import fit_row_model
 from scorefield.estimators.table_input import refuse_mixed
 from scorefield.inference.decisions import check_costs
+from scorefield.models.calibration import fit_temperature
+from scorefield.models.class_densities import class_rng, fit_class_densities
+from scorefield.models.density_fitting import MAX_START_ROWS
+from scorefield.models.ensemble import count_folds, member_splits, splits_of_folds
+from scorefield.models.joint_model import calibrated, class_frame, train_joint
+from scorefield.models.progress import ProgressReport
+from scorefield.models.row_model import fit_row_model
 from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3

@@ -20,6 +20,8 @@ from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import raw_rows
+from scorefield.diagnose.diagnosed import DiagnosedDensity
+from scorefield.diagnose.diagnosis import LOW_ACCEPTANCE
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -29,12 +31,6 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.density_fitting import FitsField, base_degrees, history_of
-from scorefield.estimators.diagnosed import DiagnosedDensity
-from scorefield.estimators.diagnosis import LOW_ACCEPTANCE
-from scorefield.estimators.fitting import fit_together
-from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import TableInput, refuse_mixed
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian
@@ -43,6 +39,10 @@ from scorefield.fields.networks import ACTIVATIONS
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
 from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
+from scorefield.models.density_fitting import FitsField, base_degrees, history_of
+from scorefield.models.fitting import fit_together
+from scorefield.models.progress import ProgressReport
+from scorefield.models.row_model import RowModel, fit_generator
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 
 MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")

@@ -12,8 +12,8 @@ from scorefield.data.files import whole_folder
 from scorefield.data.tables import PART_ROWS
 from scorefield.estimators.mixed_oversampling import MAX_OTHERS
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.selection import MAX_RIVALS, some_places
 from scorefield.estimators.table_input import is_mixed
+from scorefield.models.selection import MAX_RIVALS, some_places
 
 
 def resample_to_parquet(sampler, frame, target, folder):

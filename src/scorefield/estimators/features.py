@@ -14,11 +14,11 @@ from scorefield.data.containers import Table
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import HasMethods, fit_context, sklearn_validate_data, validate_data
-from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.density import ScoreDensity, UsesDensity, check_mixed_model, generator_options
 from scorefield.estimators.mixed_encoder import MixedEncoder
-from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import is_mixed
+from scorefield.models.class_densities import class_rng, fit_class_densities
+from scorefield.models.row_model import RowModel, fit_generator
 
 
 @stored_by_public_name

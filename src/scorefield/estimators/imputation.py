@@ -14,9 +14,9 @@ from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import Interval, fit_context
-from scorefield.estimators.progress import ProgressReport
-from scorefield.estimators.row_model import RowModel, fit_generator
 from scorefield.estimators.table_input import checked_table
+from scorefield.models.progress import ProgressReport
+from scorefield.models.row_model import RowModel, fit_generator
 
 
 @stored_by_public_name

@@ -15,8 +15,8 @@ from scorefield.data.containers import append_rows, take_rows
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
-from scorefield.estimators.row_model import LARGEST_STEP, NOISE, fit_generator
-from scorefield.estimators.selection import (
+from scorefield.models.row_model import LARGEST_STEP, NOISE, fit_generator
+from scorefield.models.selection import (
     greatest,
     log_odds,
     most_diverse,

@@ -17,8 +17,8 @@ from scorefield.estimators._sklearn import (
     num_samples,
     sklearn_validate_data,
 )
-from scorefield.estimators.class_densities import seeded_clone
 from scorefield.estimators.density import ScoreDensity, UsesDensity
+from scorefield.models.class_densities import seeded_clone
 
 FENCE = 1.5  # interquartile ranges below the lower quartile: where box plots begin to show single rows
 

@@ -19,6 +19,7 @@ from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.possible_cells import PossibleCells
 from scorefield.data.scaling import column_spread
+from scorefield.diagnose.diagnosed import DiagnosedOverSampler
 from scorefield.estimators._sklearn import (
     HasMethods,
     Interval,
@@ -26,10 +27,8 @@ from scorefield.estimators._sklearn import (
     check_feature_names,
     sklearn_validate_data,
 )
-from scorefield.estimators.class_densities import class_rng, fit_class_densities
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
-from scorefield.estimators.diagnosed import DiagnosedOverSampler
 from scorefield.estimators.mixed_oversampling import (
     BATCH_ROWS,
     FEW_ROWS,
@@ -37,7 +36,9 @@ from scorefield.estimators.mixed_oversampling import (
     OverSamplesMixedTables,
     learned_places,
 )
-from scorefield.estimators.selection import (
+from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
+from scorefield.models.class_densities import class_rng, fit_class_densities
+from scorefield.models.selection import (
     MAX_RIVALS,
     WHERE,
     even_shares,
@@ -47,7 +48,6 @@ from scorefield.estimators.selection import (
     rule_and_draws,
     some_places,
 )
-from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 

@@ -10,8 +10,8 @@ from scorefield.display.displays import COLOURS, DensityDisplay
 from scorefield.display.planes import grid_points
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
-from scorefield.estimators.posterior import find_boundary
 from scorefield.evaluation.statistics import FAILS, HOLDS, estimate, seed_means, verdict_between
+from scorefield.explanations.posterior import find_boundary
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.studies.paper.recover import boundary_row, draw_classes
 from scorefield.studies.paper.settings import VIEW_2D, divergence, exact_log_density, true_classes

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from scorefield.data.datasets import make_gaussians
 from scorefield.display.displays import COLOURS, DensityDisplay, ScoreFieldDisplay, new_axes
 from scorefield.display.planes import grid_points
-from scorefield.estimators.posterior import find_boundary, posterior_gradient, posterior_score
 from scorefield.evaluation.statistics import FAILS, HOLDS, estimate, verdict_between
+from scorefield.explanations.posterior import find_boundary, posterior_gradient, posterior_score
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.studies.paper.settings import NAMES_2D, VIEW_2D
 

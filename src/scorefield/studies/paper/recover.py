@@ -11,8 +11,8 @@ from scorefield.display.displays import COLOURS, DensityDisplay, new_axes
 from scorefield.display.planes import grid_points
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
-from scorefield.estimators.posterior import find_boundary
 from scorefield.evaluation.statistics import by_seed, paired, seed_means, verdict_between, verdict_positive
+from scorefield.explanations.posterior import find_boundary
 from scorefield.inference.line_integrals import line_integral, path_gap
 from scorefield.studies.engine.experiment import Claim, Experiment, Figure, Section, Table, compact, of_kind
 from scorefield.studies.paper.settings import (

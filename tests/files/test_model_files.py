@@ -9,7 +9,7 @@ import pytest
 import skops.io
 
 from scorefield import Langevin, ScoreClassifier, ScoreDensity, __version__
-from scorefield.estimators.model_files import MAX_UNPACKED, load_model, save_model
+from scorefield.files.model_files import MAX_UNPACKED, load_model, save_model
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 LABELS = np.repeat(["a", "b", "c"], 20)

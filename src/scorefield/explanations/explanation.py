@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import numpy as np
 
-from scorefield.estimators.posterior import class_index
-from scorefield.estimators.row_views import view_of
+from scorefield.explanations.posterior import class_index
+from scorefield.explanations.row_views import view_of
 from scorefield.inference.attribution import contributions
 from scorefield.inference.decisions import OneAgainstRest
 

@@ -17,8 +17,8 @@ from scorefield._jax.random import seed_from
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.row_space import flat_rows, split_rows
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.posterior import class_index
-from scorefield.estimators.row_views import view_of
+from scorefield.explanations.posterior import class_index
+from scorefield.explanations.row_views import view_of
 
 N_CHAINS, N_STEPS = 16, 60  # per row
 LAST_TEMPERATURE = 0.1

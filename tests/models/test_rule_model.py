@@ -9,11 +9,10 @@ from sklearn.metrics import log_loss
 from scorefield import ScoreClassifier
 from scorefield._jax.batching import map_rows
 from scorefield._jax.storage import from_plain
-from scorefield.estimators import rule_model
-from scorefield.estimators._sklearn import sparse_logistic
-from scorefield.estimators.calibration import fit_share, fit_temperature
-from scorefield.estimators.ensemble import member_splits
-from scorefield.estimators.rule_model import RuleInputs, choose_rows, fit_rules, grow_rules
+from scorefield.models import rule_model
+from scorefield.models.calibration import fit_share, fit_temperature
+from scorefield.models.ensemble import member_splits
+from scorefield.models.rule_model import RuleInputs, choose_rows, fit_rules, grow_rules, sparse_logistic
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import Split
 

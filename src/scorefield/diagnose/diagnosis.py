@@ -11,9 +11,9 @@ import numpy as np
 
 from scorefield._jax.errors import DivergedError
 from scorefield._jax.random import Stream, host_rng
-from scorefield.estimators.calibration import calibration_error, usual_calibration_error
 from scorefield.inference.score_gain import denoising_gains, fit_gaussian_scores
 from scorefield.inference.stein import stein_kernel, stein_test
+from scorefield.models.calibration import calibration_error, usual_calibration_error
 
 GOOD, LOOK, BAD, NOT_MEASURED = "good", "look at it", "bad", "not measured"
 BETTER = "better than a Gaussian"

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from scorefield.estimators.mixture_fitting import fit_mixture, most_parts
 from scorefield.fields.gaussian import fit_gaussian
 from scorefield.fields.mixtures import mixture
+from scorefield.models.mixture_fitting import fit_mixture, most_parts
 
 
 def log_density(field, rows):

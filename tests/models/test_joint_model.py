@@ -5,9 +5,9 @@ from sklearn.metrics import log_loss
 
 from scorefield import ScoreClassifier
 from scorefield._jax.batching import map_rows
-from scorefield.estimators import joint_model
 from scorefield.fields.gaussian import standard_gaussian
 from scorefield.fields.joint import columns_of, init_joint
+from scorefield.models import joint_model
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import Split
 

@@ -13,8 +13,8 @@ from scorefield.data.containers import replace_cells
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.posterior import check_rows, logits_function, widened
 from scorefield.estimators.table_input import is_frame, numbers_as_table
+from scorefield.explanations.posterior import check_rows, logits_function, widened
 
 
 def view_of(model):

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from scorefield.estimators.density import ScoreDensity
-from scorefield.estimators.fitting import errors_begin_with, fit_together
+from scorefield.models.fitting import errors_begin_with, fit_together
 
 
 def class_rng(seed, k):

@@ -14,12 +14,12 @@ from scorefield._jax.storage import from_plain, to_plain
 from scorefield.data.containers import fill_gaps
 from scorefield.data.row_space import RowSpace, split_rows
 from scorefield.data.scaling import reflected
-from scorefield.estimators.ensemble import member_splits
-from scorefield.estimators.joint_model import class_frame, train_joint
 from scorefield.fields.base import Tempered
 from scorefield.fields.joint import AnyClass, ClassEnergy
 from scorefield.fields.rows import CANDIDATES
 from scorefield.inference.row_constants import row_constant
+from scorefield.models.ensemble import member_splits
+from scorefield.models.joint_model import class_frame, train_joint
 from scorefield.sampling.row_chains import walk
 from scorefield.sampling.samplers import Samples
 from scorefield.training.losses import RANKED_NORMALS, CellLoss, LabelledRow

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from scorefield.data.files import check_output, write_whole
-from scorefield.estimators.network_description import check_exportable, describe_network
+from scorefield.export.network_description import check_exportable, describe_network
 
 
 def export_onnx(model, path, *, replace=True):
@@ -38,7 +38,7 @@ def export_onnx(model, path, *, replace=True):
     """
     path = _checked_path(path, ".onnx", replace)
     try:
-        from scorefield.estimators.onnx_graph import onnx_model
+        from scorefield.export.onnx_graph import onnx_model
     except ModuleNotFoundError as error:
         if error.name != "onnx":
             raise

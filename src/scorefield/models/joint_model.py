@@ -17,12 +17,12 @@ from scipy.special import log_softmax
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield.data.association import column_gains
-from scorefield.estimators.calibration import fit_share, fit_temperature
-from scorefield.estimators.rule_model import fit_rules
-from scorefield.estimators.training_plan import plan_training
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import ColumnNetwork, JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
+from scorefield.models.calibration import fit_share, fit_temperature
+from scorefield.models.rule_model import fit_rules
+from scorefield.models.training_plan import plan_training
 from scorefield.training.loop import models_per_program, train_many
 from scorefield.training.losses import JointLoss, LabelledRow, LabelLoss
 from scorefield.training.minibatches import Split

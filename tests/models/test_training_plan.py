@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from scorefield import ScoreClassifier
-from scorefield.estimators import training_plan
-from scorefield.estimators.training_plan import plan_training
+from scorefield.models import training_plan
+from scorefield.models.training_plan import plan_training
 from scorefield.training.losses import LabelledRow
 from scorefield.training.minibatches import HELD_OUT_POINTS, Split
 

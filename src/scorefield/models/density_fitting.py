@@ -9,9 +9,6 @@ from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import to_plain
 from scorefield.data.scaling import column_units, covariance_of_columns, decorrelation
 from scorefield.data.splits import same_rows, split_distinct, stratified_folds
-from scorefield.estimators.fitting import Prepared
-from scorefield.estimators.mixture_fitting import fit_mixture, most_parts
-from scorefield.estimators.progress import ProgressReport
 from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
@@ -20,6 +17,9 @@ from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
 from scorefield.fields.student import fit_base
 from scorefield.inference.anchors import importance_constant, importance_proposal
+from scorefield.models.fitting import Prepared
+from scorefield.models.mixture_fitting import fit_mixture, most_parts
+from scorefield.models.progress import ProgressReport
 from scorefield.training.losses import (
     ContrastiveDenoising,
     Denoising,

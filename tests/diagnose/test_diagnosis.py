@@ -9,13 +9,13 @@ import pytest
 from scorefield import ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.storage import to_plain
 from scorefield.data.row_space import RowSpace, split_rows
-from scorefield.estimators import diagnosed
-from scorefield.estimators.calibration import calibration_error, usual_calibration_error
-from scorefield.estimators.diagnosis import BAD, GOOD, LOOK, NOT_MEASURED, chain_checks, label_checks
-from scorefield.estimators.joint_model import class_frame, joint_base
-from scorefield.estimators.row_model import RowModel
+from scorefield.diagnose import diagnosed
+from scorefield.diagnose.diagnosis import BAD, GOOD, LOOK, NOT_MEASURED, chain_checks, label_checks
 from scorefield.fields.gaussian import gaussian_from_covariance
 from scorefield.fields.joint import columns_of, init_joint
+from scorefield.models.calibration import calibration_error, usual_calibration_error
+from scorefield.models.joint_model import class_frame, joint_base
+from scorefield.models.row_model import RowModel
 from scorefield.sampling.samplers import Samples
 
 SLOW = pytest.mark.slow

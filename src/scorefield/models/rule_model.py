@@ -7,6 +7,7 @@ decide, or some decide by steps, it needs fewer rows than a network. A classifie
 held-out labels ask for.
 """
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -14,11 +15,11 @@ import numpy as np
 from scipy.special import expit, log_softmax
 from sklearn import config_context
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, leaf
 from scorefield.data.association import column_gains, some_of_each
-from scorefield.estimators._sklearn import sparse_logistic
 from scorefield.fields.joint import THRESHOLDS, WIDTH, ColumnNetwork, columns_of
 from scorefield.fields.networks import Network
 from scorefield.training.together import n_threads
@@ -330,3 +331,10 @@ def _number_steps(rules, n_columns):
 def _size(n):
     """The next power of two."""
     return max(1 << (max(n, 1) - 1).bit_length(), LEAST_SIZE)
+
+
+def sparse_logistic(strength):
+    """Logistic regression with a penalty on absolute weights, against which the labels have the strength."""
+    old = inspect.signature(LogisticRegression).parameters["penalty"].default == "l2"  # before scikit-learn 1.8
+    penalty = {"penalty": "l1"} if old else {"l1_ratio": 1.0}
+    return LogisticRegression(C=strength, solver="liblinear", tol=1e-2, random_state=0, **penalty)

@@ -13,7 +13,7 @@ from scorefield._jax.storage import from_plain
 from scorefield.data.checks import plain
 from scorefield.data.containers import Table
 from scorefield.data.row_space import split_rows
-from scorefield.estimators.diagnosis import (
+from scorefield.diagnose.diagnosis import (
     CHAIN_STEPS,
     DISCARD,
     LABEL_NAMES,
@@ -29,8 +29,8 @@ from scorefield.estimators.diagnosis import (
     nats_check,
     not_measured,
 )
-from scorefield.estimators.row_model import RowModel
 from scorefield.fields.rows import CANDIDATES
+from scorefield.models.row_model import RowModel
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 

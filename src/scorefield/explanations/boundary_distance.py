@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from scorefield._jax.batching import bucket, map_rows, pad_rows
 from scorefield._jax.pytrees import Method, pytree
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.posterior import LogOdds, costs_and_margin
-from scorefield.estimators.row_views import view_of
+from scorefield.explanations.posterior import LogOdds, costs_and_margin
+from scorefield.explanations.row_views import view_of
 from scorefield.inference.decisions import decide, nearest_zeros
 
 ROWS_PER_CALL = 1024

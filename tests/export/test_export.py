@@ -27,11 +27,11 @@ from scorefield import (
     export_onnx,
 )
 from scorefield._jax.storage import from_plain, to_plain
-from scorefield.estimators.row_model import RowModel
 from scorefield.fields.gaussian import fit_gaussian
 from scorefield.fields.networks import Network
 from scorefield.fields.neural import EnergyField
 from scorefield.fields.student import fit_student
+from scorefield.models.row_model import RowModel
 
 LIGHT = {"hidden": (16, 16), "random_state": 0}
 OFFSET = [0.0, 1e9, -3.0]  # single precision knows the middle one to 64
@@ -447,7 +447,7 @@ def test_a_full_disk_leaves_the_old_file(energy, tmp_path, monkeypatch, export):
 
 def test_a_missing_package_is_named(energy, path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.delitem(sys.modules, "scorefield.estimators.onnx_graph", raising=False)
+    monkeypatch.delitem(sys.modules, "scorefield.export.onnx_graph", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'scorefield\[onnx\]'"):
         export_onnx(energy, path)
 

@@ -1,4 +1,4 @@
-"""ONNX graphs of described networks; see `scorefield.estimators.network_description`.
+"""ONNX graphs of described networks; see `scorefield.export.network_description`.
 
 Standardisation, Bayes' rule and costs are computed in double precision and the networks in single, as in this library.
 """

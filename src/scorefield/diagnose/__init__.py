@@ -1,0 +1,1 @@
+"""Checks of a fit on rows that it has not learned from."""

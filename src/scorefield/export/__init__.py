@@ -1,0 +1,1 @@
+"""Fitted models for other programs: arrays, JSON, ONNX."""

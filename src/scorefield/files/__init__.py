@@ -1,0 +1,1 @@
+"""Model files: estimators saved and loaded without code in the file."""

@@ -1,0 +1,1 @@
+"""What is learned from a table: energies of rows, densities of classes, rules, calibration, choice of rows."""
