@@ -3,9 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from scorefield import ScoreClassifier, ScoreDensity, ScoreFeatures, ScoreOverSampler
-from scorefield.data.checks import check_numbers
+from scorefield import (
+    LabellingClassifier,
+    PriorCorrectedClassifier,
+    ScoreClassifier,
+    ScoreDensity,
+    ScoreFeatures,
+    ScoreOverSampler,
+    ScoreRegressionOverSampler,
+    advise,
+)
+from scorefield.data.checks import check_labels, check_numbers
 
 GAUSSIAN = ScoreDensity(model="gaussian")
 ESTIMATORS = [ScoreClassifier(GAUSSIAN), GAUSSIAN, ScoreFeatures(GAUSSIAN)]
@@ -51,3 +61,45 @@ def test_labels_of_two_kinds(table, kind):
         ScoreClassifier().fit(table, y)
     with pytest.raises(ValueError, match=message):
         ScoreOverSampler().fit_resample(table, y)
+
+
+def targets(values):
+    """The same target in each container; None is a missing value."""
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    made = {
+        "list": values,
+        "objects": np.array(values, dtype=object),
+        "pandas": pd.Series(values),
+        "category": pd.Series(values, dtype="category"),
+        "nullable": pd.Series(values).convert_dtypes(),
+        "polars": pl.Series(values),
+        "pyarrow": pa.array(values),
+        "chunks": pa.chunked_array([values[:7], values[7:]]),
+    }
+    return made if isinstance(values[0], str) else {**made, "floats": np.array(values, dtype=float)}
+
+
+@pytest.mark.parametrize("values", [["a", "b"] * 20, [0, 1] * 20], ids=["text", "numbers"])
+def test_missing_values_of_the_target_are_called_so(table, values):
+    mixed = table.assign(c=["x", "y"] * 20)
+    fits = [
+        ScoreClassifier().fit,
+        ScoreOverSampler().fit_resample,
+        ScoreFeatures(per_class=True).fit,
+        LabellingClassifier().fit,
+        PriorCorrectedClassifier(LogisticRegression()).fit,
+        advise,
+    ]
+    if not isinstance(values[0], str):
+        fits.append(ScoreRegressionOverSampler().fit_resample)
+    holes = values[:12] + [None] + values[13:30] + [None] + values[31:]
+    message = "every row of the target y, got 2 missing in 40 rows, the first in row 12; drop these rows or label them"
+    for y in targets(holes).values():
+        for fit in fits:
+            with pytest.raises(ValueError, match=message):
+                fit(table, y)
+    for fit in (ScoreClassifier().fit, ScoreOverSampler().fit_resample, ScoreFeatures(per_class=True).fit, advise):
+        with pytest.raises(ValueError, match=message):
+            fit(mixed, holes)
+    for y in targets(values).values():
+        check_labels(y)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from numbers import Real
 
 import numpy as np
+from scipy.sparse import issparse
 
 
 def is_missing(value):
@@ -14,6 +15,31 @@ def is_missing(value):
 def plain(label):
     """A label as a plain Python object: 1, not np.int64(1)."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def check_labels(y):
+    """Refuse a target with missing values, and labels of both text and numbers."""
+    check_all_given(y)
+    check_one_kind(y)
+
+
+def check_all_given(y):
+    """Refuse a target with missing values: of an array, a list, or a pandas, polars or pyarrow column."""
+    if y is None or isinstance(y, str) or issparse(y):
+        return
+    values = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    if values.ndim == 0 or values.dtype.kind not in "fOMm":
+        return
+    cells = values.reshape(len(values), -1)
+    if values.dtype.kind == "O":
+        missing = np.array([any(is_missing(cell) for cell in row) for row in cells], dtype=bool)
+    else:
+        missing = (cells != cells).any(axis=1)  # NaN and NaT
+    if missing.any():
+        raise ValueError(
+            f"Expected a value in every row of the target y, got {missing.sum()} missing in {len(values)} rows, the "
+            f"first in row {np.argmax(missing)}; drop these rows or label them."
+        )
 
 
 def check_one_kind(y):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as num_samples
 from sklearn.utils.validation import validate_data as sklearn_validate_data
 
-from scorefield.data.checks import check_numbers, check_one_kind
+from scorefield.data.checks import check_labels, check_numbers
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -51,8 +51,8 @@ def fit_task(estimator, **data):
 
 
 def validate_data(estimator, X, y="no_validation", **options):
-    """scikit-learn's function, with errors that name the column of a text and the labels that do not go together."""
+    """scikit-learn's function, with errors that name the column of a text, the target, and labels that do not go together."""
     if hasattr(X, "iloc"):
         check_numbers(X)
-    check_one_kind(y)
+    check_labels(y)
     return sklearn_validate_data(estimator, X, y, **options)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
@@ -87,6 +88,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         return self
 
     def _class_numbers(self, y):
+        check_labels(y)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(np.asarray(y), return_inverse=True)
         return numbers
@@ -98,7 +100,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         numbers = np.zeros(len(Table(X).native), int)
         if y is not None:
             check_consistent_length(X, y)
-            numbers = self._class_numbers(sklearn_validate_data(self, y=y))
+            numbers = self._class_numbers(y)
         sklearn_validate_data(self, X, skip_check_array=True)
         rows = space.rows(X)
         state = self.random_state if density.random_state is None else density.random_state

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.checks import cast_numbers, check_one_kind, plain
+from scorefield.data.checks import cast_numbers, check_labels, plain
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.possible_cells import PossibleCells
@@ -211,7 +211,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         X_resampled : like X, with a fresh index
         y_resampled : like y
         """
-        check_one_kind(y)
+        check_labels(y)
         columns = self._kinds(X)
         vars(self).pop("row_model_", None)  # of an earlier mixed table
         if is_mixed(X, columns):

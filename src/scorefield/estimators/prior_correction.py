@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.checks import check_labels
 from scorefield.estimators._sklearn import HasMethods, fit_context, num_samples
 
 
@@ -75,6 +76,7 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, **params):
         """Fit a clone of the estimator and record class frequencies before and after its samplers."""
+        check_labels(y)
         check_classification_targets(y)
         recorded = clone(self.estimator)
         direct = [step for _, step in recorded.steps] if isinstance(recorded, Pipeline) else []

@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.checks import check_all_given
 from scorefield.data.containers import Table, append_column, split_column, take_rows
 from scorefield.estimators._sklearn import HasMethods, Interval, fit_context
 from scorefield.estimators.density import ScoreDensity
@@ -163,6 +164,7 @@ class ScoreRegressionOverSampler(BaseEstimator):
         X_resampled : like X
         y_resampled : ndarray or Series
         """
+        check_all_given(y)
         values = check_array(column_or_1d(y, warn=True).reshape(-1, 1), dtype=np.float64, input_name="y")[:, 0]
         X = X if is_frame(X) else Table(X).native
         check_consistent_length(X, values)

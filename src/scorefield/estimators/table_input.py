@@ -5,6 +5,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from scorefield.data.cells import NUMERIC
+from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table
 from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.kinds import classify
@@ -81,6 +82,7 @@ class TableInput:
                 self.encoder_ = TableEncoder(self.columns).fit(X).to_plain()
             return X_checked, y
         if labelled:
+            check_labels(y)
             y = sklearn_validate_data(self, y=y)
             check_consistent_length(X, y)
         space = RowSpace.fit(X, self.columns)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
+from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.classifier import ScoreClassifier
@@ -112,6 +113,7 @@ def _thinned(y, n, rng):
 
 def _check(X, y, mixed, columns, positive):
     """X, labels with 1 for the rare class, original labels (common or None, rare), and a number per distinct row."""
+    check_labels(y)
     if mixed:
         X = Table(X).native
         _, y = check_X_y(np.zeros((len(X), 1)), y)
