@@ -92,7 +92,7 @@ def test_missing_values_of_the_target_are_called_so(table, values):
     ]
     if not isinstance(values[0], str):
         fits.append(ScoreRegressionOverSampler().fit_resample)
-    holes = values[:12] + [None] + values[13:30] + [None] + values[31:]
+    holes = [*values[:12], None, *values[13:30], None, *values[31:]]
     message = "every row of the target y, got 2 missing in 40 rows, the first in row 12; drop these rows or label them"
     for y in targets(holes).values():
         for fit in fits:

@@ -310,10 +310,10 @@ def test_a_class_without_spread(imbalanced, tmp_path):
     """One rare row: the scale of its noise is that of the whole table, which stays in its partitions."""
     table = imbalanced[["x", "y", "visits"]].assign(kind=[1, *[0] * 399])
     sampler = ScoreOverSampler(random_state=0, columns=PLAIN)
-    with pytest.warns(UserWarning, match="Class 1 has 1 row.* without any spread") as seen:
+    with pytest.warns(UserWarning, match="Class 1 has only one row: its new rows are noise around one row") as seen:
         resample_to_parquet(sampler, dd.from_pandas(table, npartitions=3), "kind", tmp_path / "more")
     assert seen[0].filename == __file__
-    with pytest.warns(UserWarning, match="without any spread") as seen:
+    with pytest.warns(UserWarning, match="noise around one row") as seen:
         expected = in_memory(sampler, table, "kind")
     assert seen[0].filename == __file__
     result = dd.read_parquet(tmp_path / "more").compute().reset_index(drop=True)

@@ -276,11 +276,27 @@ def test_few_rows_never_crash(n_minor, d, duplicated):
     assert np.bincount(labels).tolist() == [60, 60]
     texts = " ".join(str(w.message) for w in caught)
     if duplicated or n_minor == 1:
-        assert "without any spread" in texts
+        assert "noise around one row" in texts
+        assert "ScoreOutlierDetector" in texts
     elif n_minor < 10:
         assert "shrunk correlations" in texts
     # New rows stay near their class: within ten spreads of the whole table.
     assert np.abs(more[60 + n_minor :] - X[60:].mean(axis=0)).max() < 10 * X.std()
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_one_rare_row_of_a_mixed_table_is_called_so(n_rows):
+    X, y = binary(60, 3)
+    X[60:] = X[60]
+    table = pd.DataFrame(X, columns=[*"abc"]).assign(colour=[*"rgb"] * 20 + ["r"] * 3).iloc[: 60 + n_rows]
+    over = ScoreOverSampler({1: 5}, ScoreDensity(max_steps=5), random_state=0)
+    rows = "only one row" if n_rows == 1 else "3 rows, all of them equal"
+    with pytest.warns(UserWarning, match=f"Class 1 has {rows}: its new rows are noise around one row"):
+        over.fit_resample(table, y[: 60 + n_rows])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        over.fit_resample(table.assign(other=np.arange(60 + n_rows) % 7), [0] * 58 + [1] * (2 + n_rows))
+    assert not any("one row" in str(w.message) for w in caught)
 
 
 @pytest.mark.parametrize("model", ["gaussian", "kernel", "energy", "mlp", "diffusion"])

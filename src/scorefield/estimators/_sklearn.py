@@ -51,7 +51,7 @@ def fit_task(estimator, **data):
 
 
 def validate_data(estimator, X, y="no_validation", **options):
-    """scikit-learn's function, with errors that name the column of a text, the target, and labels that do not go together."""
+    """scikit-learn's function, with errors that name the column of a text, the target, and labels of two kinds."""
     if hasattr(X, "iloc"):
         check_numbers(X)
     check_labels(y)

@@ -13,6 +13,7 @@ from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield.data.checks import plain
 from scorefield.data.containers import append_rows, take_rows
 from scorefield.data.row_space import RowSpace
+from scorefield.data.splits import same_rows
 from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
 from scorefield.models.row_model import LARGEST_STEP, NOISE, fit_generator
@@ -20,6 +21,7 @@ from scorefield.models.selection import (
     greatest,
     log_odds,
     most_diverse,
+    one_row_warning,
     rule_and_draws,
 )
 from scorefield.sampling.samplers import Langevin
@@ -68,7 +70,9 @@ class OverSamplesMixedTables:
             if label not in wanted:
                 continue
             own, n = np.flatnonzero(codes == k), wanted[label]
-            if len(own) < FEW_ROWS:
+            if same_rows(rows[own]).max() == 0:
+                warn_caller(one_row_warning(plain(label), len(own), "shaped by the other classes"))
+            elif len(own) < FEW_ROWS:
                 warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
             for start in range(0, n, BATCH_ROWS):
                 size = min(BATCH_ROWS, n - start)

@@ -45,6 +45,7 @@ from scorefield.models.selection import (
     greatest,
     log_odds,
     most_diverse,
+    one_row_warning,
     rule_and_draws,
     some_places,
 )
@@ -361,10 +362,8 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             return rows[rng.integers(0, len(rows), n)]
 
         if len(varying) == 0:  # one row, or copies of it: only the whole table tells a scale
-            warn_caller(
-                f"Class {plain(label)!r} has {len(rows)} row(s) without any spread; new rows are that row plus "
-                "Gaussian noise of a tenth of each column's spread over all classes."
-            )
+            how = "a tenth of each column's spread over all classes"
+            warn_caller(one_row_warning(plain(label), len(rows), how))
             noise = 0.1 * (spread() if spread else column_spread(numbers))
             return lambda n, _: (copies(n) + noise * rng.normal(size=(n, len(noise))), rng.integers(0, len(rows), n))
         density = self.densities_[label]

@@ -55,3 +55,12 @@ def most_diverse(drawn, known, n):
 def even_shares(n, n_parts):
     """n split into almost equal whole numbers, the larger ones first."""
     return [len(part) for part in np.array_split(np.arange(n), n_parts)]
+
+
+def one_row_warning(label, n_rows, how):
+    """What to tell where all rows of a class are one and the same: nothing can be learned of it."""
+    rows = "only one row" if n_rows == 1 else f"{n_rows} rows, all of them equal"
+    return (
+        f"Class {label!r} has {rows}: its new rows are noise around one row ({how}) and tell a learner nothing more "
+        "about the class. Collect more rows of it, or look for rows unlike all others with ScoreOutlierDetector."
+    )
