@@ -24,11 +24,12 @@ KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT
 # Workers with a thread each: two that want every core are several times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1 XLA_FLAGS="--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
+# worksteal gives each worker a run of neighbouring tests: the models and programs that a file shares are made once.
 test: lint
-	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-all: lint
-	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+	$(KEPT_PROGRAMS) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The lowest versions that pyproject.toml allows; PYTHON=python3.11 for the lowest Python too.
 .venv-lowest/installed: pyproject.toml
@@ -38,7 +39,7 @@ test-all: lint
 	touch $@
 
 test-lowest: .venv-lowest/installed
-	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+	$(KEPT_PROGRAMS) $(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 .venv/docs: .venv/installed
 	$(BIN)/python $(PIP) --editable '.[docs]'

@@ -25,14 +25,14 @@ def commands(path):
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_call_targets_that_exist(path):
-    targets = [line.removeprefix("make ") for line in commands(path) if line.startswith("make ")]
+    targets = [line.split()[1] for line in commands(path) if line.startswith("make ")]
     assert targets
     assert set(targets) <= set(RECIPES)
 
 
 def test_workflows_cover_tests_docs_and_wheel():
-    assert {"make test", "make test-lowest", "make docs", "make dist"} <= {
-        line for path in WORKFLOWS for line in commands(path)
+    assert {"make test", "make test-all", "make test-lowest", "make docs", "make dist"} <= {
+        " ".join(line.split()[:2]) for path in WORKFLOWS for line in commands(path)
     }
 
 
