@@ -453,7 +453,19 @@ def test_columns_are_described(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.csv").write_text("zip,level,x\n" + rows)
     code, out, err = run(monkeypatch, capsys, "columns", tmp_path / "a.csv", "--as", "level=category", "--drop", "x")
     assert (code, err) == (0, "")
-    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["zip", "identifier"], ["level", "category"]]
+    _, *lines, last = out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["zip", "identifier"], ["level", "category"]]
+    assert last.startswith("37 rows repeat an earlier one apart from the columns that are set aside;")
+
+
+def test_columns_warns_of_keys_in_a_table_that_is_sorted_by_label(tmp_path, monkeypatch, capsys):
+    table = pd.DataFrame({"id": range(60), "x": np.sin(np.arange(60)), "fraud": [0] * 50 + [1] * 10})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    for more, warned in (((), False), (("--target", "fraud"), True)):
+        code, out, err = run(monkeypatch, capsys, "columns", tmp_path / "a.csv", *more)
+        assert (code, err, "warning: The order of 'id' alone predicts the label" in out) == (0, "", warned)
+    code, _, err = run(monkeypatch, capsys, "columns", tmp_path / "a.csv", "--target", "frauds")
+    assert (code, "did you mean 'fraud'?" in err) == (1, True)
 
 
 def test_the_report_of_a_table_ends_in_a_command_that_works(tmp_path, monkeypatch, capsys):

@@ -36,7 +36,9 @@ def test_rows():
     assert rows["size"]["values"] == "L (33 %), M (33 %), S (33 %)"
     assert rows["size"]["treatment"] == "modelled as levels; gaps are modelled"
     assert rows["gain"]["values"] == "0 to 30, spike at 0 (25 %)"
-    assert rows["customerID"]["treatment"] == "set aside: every value is different"
+    assert rows["customerID"]["treatment"] == (
+        "set aside: every value is different; named like a key; rising from row to row"
+    )
     assert rows["<note>"]["treatment"] == "set aside: free text"
     assert rows["day"]["values"] == "2024-01-01 to 2024-02-09"
     assert rows["one"]["values"] == "5"
@@ -65,6 +67,26 @@ def test_overrides_are_said():
     rows = describe_columns(TABLE, {"size": "identifier", "gain": "number"}).rows
     assert rows[2]["treatment"] == "set aside: as asked"
     assert rows[1]["values"] == "0 to 30"
+
+
+def test_repeated_rows_are_counted():
+    """Those of the columns that are modelled: copies have keys and stories of their own."""
+    both = pd.concat([TABLE, TABLE[:3].assign(customerID=[1, 2, 3])])
+    found = describe_columns(both)
+    assert (found.repeated_rows, describe_columns(TABLE).repeated_rows) == (3, 0)
+    last = repr(found).splitlines()[-1]
+    assert last == "3 rows repeat an earlier one apart from the columns that are set aside; splits keep them together."
+    assert last in found._repr_html_()
+    (one,) = describe_columns(pd.DataFrame({"a": [1.5, 2.5, 1.5], "b": [None] * 3}))._notes
+    assert one == "1 row repeats an earlier one; splits keep them together."
+
+
+def test_labels_that_the_order_of_a_column_tells_are_warned_of():
+    labels = np.repeat([0, 1], N // 2)
+    (said,) = describe_columns(TABLE[["customerID", "size"]], labels=labels).warnings
+    assert said.startswith("The order of 'customerID' alone predicts the label")
+    assert f"warning: {said}" in repr(describe_columns(TABLE[["customerID"]], labels=labels))
+    assert not describe_columns(TABLE, labels=np.random.default_rng(0).permutation(labels)).warnings
 
 
 def test_many_levels_are_said_to_be_pooled():

@@ -122,10 +122,16 @@ PANDAS = {
 }
 
 
+def kinds_of(case):
+    """Whole numbers beyond 2**53 would be keys, which are not encoded."""
+    wide = case in ("lowest int64", "int64 of a wide range in steps", "Int64", "UInt64", "uint64") or "beyond" in case
+    return {"x": "whole number"} if wide else None
+
+
 @pytest.mark.parametrize("case", PANDAS)
 def test_pandas_dtypes_come_back(case):
     table = pd.DataFrame({"x": PANDAS[case], "y": RNG.normal(size=N)})
-    pd.testing.assert_frame_equal(returned(table), table)
+    pd.testing.assert_frame_equal(returned(table, kinds_of(case)), table)
 
 
 GAPS = pl.Series([i % 7 == 0 for i in range(N)])
@@ -160,7 +166,7 @@ POLARS = {
 @pytest.mark.parametrize("case", POLARS)
 def test_polars_dtypes_come_back(case):
     table = pl.DataFrame({"x": POLARS[case], "y": RNG.normal(size=N)})
-    back = returned(table)
+    back = returned(table, kinds_of(case))
     assert back.schema == table.schema
     assert back.equals(table)
 
@@ -195,7 +201,7 @@ ARROW = {
 @pytest.mark.parametrize("case", ARROW)
 def test_arrow_types_come_back(case):
     table = pa.table({"x": ARROW[case], "y": RNG.normal(size=N)})
-    back = returned(table)
+    back = returned(table, kinds_of(case))
     assert back.schema == table.schema
     assert back.to_pylist() == table.to_pylist()
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from scorefield.data.containers import Table
-from scorefield.data.kinds import KINDS, classify, looks_like_id
+from scorefield.data.keys import looks_like_id
+from scorefield.data.kinds import KINDS, classify
 
 N = 100
 RNG = np.random.default_rng(3)

@@ -60,16 +60,24 @@ def _options(
 
 @app.command()
 @reads_table
-def columns(data: Data, reading: Reading, as_json: Json = False):
+def columns(
+    data: Data,
+    reading: Reading,
+    target: Annotated[
+        str | None, typer.Option(help="Column of the labels: warns of keys whose order alone predicts them.")
+    ] = None,
+    as_json: Json = False,
+):
     """Tell what each column of a table is taken for, and what is done with it; --as corrects it.
 
     Example: [b]scorefield columns data.csv --as zip=category[/b]
     """
-    table = tables.read_table(data, reading)
+    table = tables.read_table(data, reading) if target is None else tables.read_labelled(data, target, reading)
 
     from scorefield.data.description import describe_columns
 
-    found = describe_columns(table.frame, columns=reading.columns)
+    labels = None if target is None else table.frame[target]
+    found = describe_columns(table.frame, columns=reading.columns, labels=labels)
     if as_json:
         echo_json(found.rows)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from scorefield._jax.random import Stream, host_rng
 from scorefield.data.scaling import column_scale
+from scorefield.data.splits import fold_of_each_row
 
 # A chunk of training draws 50 steps x 128 rows for each of 8 members, 51,200 rows. A buffer of over twice that seldom
 # gives two members the same row, and takes 52 MB with 100 columns. A table of no more rows is read whole.
@@ -100,14 +101,10 @@ class RowBuffer:
         self.order = []
 
     def _folded(self, group):
-        """Batches of a row group with the folds of their rows, which are the same at every reading."""
-        folds = host_rng(self.key, Stream.BUFFER_FOLDS, group).integers(
-            self.n_folds, size=self.source.groups[group][2], dtype=np.uint8
-        )
-        start = 0
+        """Batches of a row group with the folds of their rows: equal rows have one, in every group and reading."""
+        seeds = host_rng(self.key, Stream.BUFFER_FOLDS).integers(1 << 64, size=len(self.source.names), dtype=np.uint64)
         for rows, labels in self.source.parts(group):
-            yield rows, labels, folds[start : start + len(rows)]
-            start += len(rows)
+            yield rows, labels, fold_of_each_row(seeds, rows, self.n_folds)
 
     def _sample(self, pools, rng, group, sizes, moments=None):
         """Merge the rows of a group into the pools (rows, folds, groups, ranks) of their classes, up to their sizes."""

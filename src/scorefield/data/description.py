@@ -4,11 +4,14 @@ import html
 
 import numpy as np
 
-from scorefield.data.cells import NANOSECONDS, Cells
+from scorefield.data.cells import NANOSECONDS, NUMERIC, Cells
 from scorefield.data.coding import fit_column
 from scorefield.data.containers import Table
 from scorefield.data.frames import write_pandas
-from scorefield.data.kinds import classify, tally, wanted_kinds
+from scorefield.data.keys import key_reason
+from scorefield.data.kinds import SET_ASIDE, classify, tally, wanted_kinds
+from scorefield.data.leaks import leaks
+from scorefield.data.splits import same_cells
 from scorefield.data.texts import write_dates
 from scorefield.data.zones import local_times, zone_in
 
@@ -34,23 +37,39 @@ class ColumnDescription:
     ----------
     rows : list of dict
         Per column: `column`, `kind`, `gaps` (share of the rows), `values` and `treatment` (text).
+    repeated_rows : int
+        Number of rows that equal an earlier one, without identifiers and free text.
+    warnings : list of str
+        Columns whose order alone predicts the label, where labels were given.
     """
 
-    def __init__(self, rows):
-        self.rows = rows
+    def __init__(self, rows, repeated_rows=0, warnings=()):
+        self.rows, self.repeated_rows, self.warnings = rows, repeated_rows, list(warnings)
+
+    @property
+    def _notes(self):
+        said = [f"warning: {sentence}" for sentence in self.warnings]
+        if not self.repeated_rows:
+            return said
+        rows, repeat = ("row", "repeats") if self.repeated_rows == 1 else ("rows", "repeat")
+        set_aside = any(row["kind"] in SET_ASIDE for row in self.rows)
+        apart = " apart from the columns that are set aside" if set_aside else ""
+        return [f"{self.repeated_rows:,} {rows} {repeat} an earlier one{apart}; splits keep them together.", *said]
 
     def __repr__(self):
         lines = self.cells()
         widths = [max(len(line[i]) for line in lines) for i in range(len(TITLES))]
-        return "\n".join(
+        shown = [
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        )
+        ]
+        return "\n".join([*shown, *self._notes])
 
     def _repr_html_(self):
         titles, *lines = self.cells()
         head = "".join(f"<th>{title}</th>" for title in titles)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def cells(self):
         """The printed table as lists of text, the titles first."""
@@ -61,7 +80,7 @@ class ColumnDescription:
         return lines
 
 
-def describe_columns(table, columns=None):
+def describe_columns(table, columns=None, labels=None):
     """What each column of a table is taken for, and what will be done with it.
 
     Parameters
@@ -71,6 +90,9 @@ def describe_columns(table, columns=None):
     columns : dict or None, default=None
         Kinds by name or position, in place of the inferred ones: "number", "whole number", "spiked number", "ordered",
         "flag", "category", "date", "duration", "identifier", "text" or "constant".
+    labels : array-like of shape (n_rows,), default=None
+        Labels of the rows: columns are named whose order alone predicts them, as keys do in a table that is sorted by
+        label.
 
     Returns
     -------
@@ -90,10 +112,25 @@ def describe_columns(table, columns=None):
     """
     table = Table(table)
     asked, classified = wanted_kinds(table.names, columns), classify(table, columns)
-    return ColumnDescription([_row(*column, table.is_plain, asked=column[0] in asked) for column in classified])
+    rows = [
+        _row(*column, table.is_plain, "as asked" if column[0] in asked else _key_reason(column, classified))
+        for column in classified
+    ]
+    compared = [cells for _, kind, cells in classified if kind not in SET_ASIDE]
+    n_repeated = table.n_rows - len(np.unique(same_cells(compared))) if compared and table.n_rows else 0
+    return ColumnDescription(rows, n_repeated, [] if labels is None else leaks(table, labels, columns))
 
 
-def _row(name, kind, cells, plain, asked):
+def _key_reason(column, classified):
+    """Why a column of whole numbers is an identifier; None for other columns."""
+    name, kind, cells = column
+    if kind != "identifier" or cells.form not in NUMERIC:
+        return None
+    others = (own for other, kind, own in classified if other != name and kind not in SET_ASIDE)
+    return key_reason(name, cells, tally(cells)[0], others)
+
+
+def _row(name, kind, cells, plain, reason):
     gaps = float(np.mean(~cells.known)) if len(cells.known) else 0.0
     column = fit_column(name, kind, cells, plain)
     levels, counts = tally(cells) if cells.form != "unknown" and cells.known.any() else (np.zeros(0), np.zeros(0))
@@ -102,7 +139,7 @@ def _row(name, kind, cells, plain, asked):
         "kind": column.kind,
         "gaps": gaps,
         "values": _values(column, levels, counts),
-        "treatment": _treatment(column, levels, counts, gaps, asked),
+        "treatment": _treatment(column, levels, counts, gaps, reason),
     }
 
 
@@ -167,9 +204,9 @@ def _is_clock(storage):
     return storage.get("element") == "time" or dtype == "Time" or dtype.startswith(("time32", "time64"))
 
 
-def _treatment(column, levels, counts, gaps, asked):
-    if column.kind in ("identifier", "text"):
-        return "set aside: " + _reason(column, levels, counts, asked)
+def _treatment(column, levels, counts, gaps, reason):
+    if column.kind in SET_ASIDE:
+        return "set aside: " + (reason or _text_reason(column, levels, counts))
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
     parts = [f"modelled as {MODELLED_AS[column.kind]}"]
@@ -180,9 +217,7 @@ def _treatment(column, levels, counts, gaps, asked):
     return "; ".join(parts)
 
 
-def _reason(column, levels, counts, asked):
-    if asked:
-        return "as asked"
+def _text_reason(column, levels, counts):
     if column.kind == "text":
         return "free text"
     return "every value is different" if len(levels) == counts.sum() else "most values are different"

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from scorefield.data.cells import NUMERIC, level_keys, positions
+from scorefield.data.keys import EXACT, FEW_ROWS, MANY, MOSTLY_DISTINCT, key_reason, looks_like_id
 from scorefield.data.objects import is_uuid
 from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
 
@@ -26,21 +27,13 @@ KINDS = (
 NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
 LEVEL_KINDS = ("ordered", "flag", "category")
 SET_ASIDE = ("identifier", "text")
-MANY = 20  # distinct values above which whole numbers are numbers, and texts may be identifiers
-FEW_ROWS = 20  # below it, distinct values do not make an identifier
 ROWS_PER_LEVEL = 5  # rows that a level of numbers needs on average to be a level: the usual floor of a chi-squared cell
 SPIKE_SHARE = 0.1
 MAX_SPIKES = 3
-MOSTLY_DISTINCT = 0.5  # share of the known cells
 MOSTLY_NUMBERS = 0.9  # share of distinct values from which a text among fractions is taken for a mistake
-DENSE = 1.5  # range over number of rows below which distinct whole numbers are row numbers
 LONG_TEXT = 40  # characters on average
 SEVERAL_WORDS = 3  # words on average
-ID_WORDS = {"id", "ids", "uuid", "guid", "key", "identifier"}
-ID_LAST_WORDS = {"number", "no", "nr", "num", "index"}  # "order number" is one, "number of rooms" is not
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 UUID = re.compile(r"\{?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?")
-EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
 def classify(table, columns=None):
@@ -72,7 +65,28 @@ def classify(table, columns=None):
             problems.append(f"column {name!r}: {problem}")
         classified.append((name, kind, cells))
     refuse(problems)
-    return classified
+    return _with_keys(classified, wanted)
+
+
+def _with_keys(classified, wanted):
+    """The columns with identifiers in the place of whole numbers that are keys.
+
+    Values of keys repeat in rows that repeat as a whole, which is told without the other keys: those whose values are
+    all different come first.
+    """
+    keys, doubtful = set(), []
+    for name, kind, cells in classified:
+        if kind == "whole number" and name not in wanted:
+            levels = tally(cells)[0]
+            if len(levels) < cells.known.sum():
+                doubtful.append((name, cells, levels))
+            elif key_reason(name, cells, levels, ()) is not None:
+                keys.add(name)
+    for name, cells, levels in doubtful:
+        others = (own for other, kind, own in classified if not {other} & {name, *keys} and kind not in SET_ASIDE)
+        if key_reason(name, cells, levels, others) is not None:
+            keys.add(name)
+    return [(name, "identifier" if name in keys else kind, cells) for name, kind, cells in classified]
 
 
 def refuse(problems):
@@ -151,7 +165,7 @@ def _infer(name, cells, plain):
         return _level_kind(cells, levels), cells, None
     if cells.form in ("time", "duration"):
         return ("date" if cells.form == "time" else "duration"), cells, None
-    return _number_kind(name, cells, levels, counts), cells, None
+    return _number_kind(levels, counts), cells, None
 
 
 def _unknown_cells(cells):
@@ -181,7 +195,7 @@ def _infer_text(name, cells, levels, counts):
         style = number_style(levels.tolist()) if len(levels) > MANY and any("." in text for text in levels) else None
         if style is not None:
             numbers = _as_numbers(cells, levels, style)
-            return _number_kind(name, numbers, *tally(numbers)), numbers
+            return _number_kind(*tally(numbers)), numbers
     if _is_mostly_distinct(name, levels, n):
         words = sum(len(str(level).split()) for level in levels) / len(levels)
         length = sum(len(str(level)) for level in levels) / len(levels)
@@ -227,16 +241,13 @@ def _from_levels(cells, levels, values, form, unit, style):
     return dataclasses.replace(cells, form=form, values=filled, known=known, unit=unit, text=style, order=None)
 
 
-def _number_kind(name, cells, levels, counts):
-    """Kind of a column of numbers with at least two values."""
-    n, whole = int(counts.sum()), is_whole(levels)
-    if are_levels(levels, n):
+def _number_kind(levels, counts):
+    """Kind of a column of numbers with at least two values; keys are told later."""
+    if are_levels(levels, int(counts.sum())):
         return "flag" if len(levels) == 2 else "ordered"
-    if whole and len(levels) == n and (looks_like_id(name) or _are_row_numbers(levels)):
-        return "identifier"
     if spikes_of(levels, counts):
         return "spiked number"
-    return "whole number" if whole else "number"
+    return "whole number" if is_whole(levels) else "number"
 
 
 def are_levels(values, n):
@@ -250,16 +261,6 @@ def is_whole(levels):
     if levels.dtype.kind != "f":
         return True
     return bool((np.rint(levels) == levels).all() and np.abs(levels).max() <= EXACT)
-
-
-def _are_row_numbers(levels):
-    return len(levels) >= FEW_ROWS and int(levels[-1]) - int(levels[0]) < DENSE * len(levels)
-
-
-def looks_like_id(name):
-    """True for names with a word such as id or key: user_id, customerID, order number."""
-    words = [word.lower() for word in WORD.findall(str(name))]
-    return bool(ID_WORDS & set(words)) or (bool(words) and words[-1] in ID_LAST_WORDS)
 
 
 def spikes_of(levels, counts):

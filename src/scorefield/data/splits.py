@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 
+from scorefield.data.cells import level_keys, positions
+
 MANY_GROUPS = 10_000  # scikit-learn takes half a minute for 100,000
 
 
@@ -13,6 +15,39 @@ def same_rows(X):
     if gaps.any():
         X = np.hstack([np.where(gaps, 0, X), gaps])
     return np.unique(X, axis=0, return_inverse=True)[1].ravel()
+
+
+def same_cells(columns):
+    """A number for each row of a list of `Cells`, the same for equal rows; missing cells are equal to each other."""
+    groups = np.zeros(len(columns[0].known), dtype=np.int64)
+    for cells in columns:
+        if cells.values.dtype == object:
+            codes = positions(cells.values, cells.known, list(dict.fromkeys(level_keys(cells.values[cells.known]))))
+        else:
+            codes = np.unique(cells.values, return_inverse=True)[1]
+        codes = np.where(cells.known, codes + 1, 0)
+        groups = np.unique(groups * (codes.max() + 1) + codes, return_inverse=True)[1]
+        if groups.max() + 1 == len(groups):
+            break
+    return groups
+
+
+def fold_of_each_row(seeds, rows, n_folds):
+    """A fold for each row of numbers, the same for equal rows wherever they stand: a hash of the cells.
+
+    `seeds` are random whole numbers of 64 bits, one for each column.
+    """
+    mixed = np.zeros(len(rows), dtype=np.uint64)
+    for column, seed in zip((rows + 0.0).T, seeds, strict=True):  # -0.0 is 0.0
+        mixed = _mix(mixed ^ _mix(np.ascontiguousarray(column, dtype=np.float64).view(np.uint64) ^ seed))
+    return (mixed % np.uint64(n_folds)).astype(np.uint8)
+
+
+def _mix(bits):
+    """The finaliser of splitmix64 (Steele, Lea & Flood 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def split_distinct(rng, rows, fraction):

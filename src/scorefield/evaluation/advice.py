@@ -17,8 +17,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
 
+from scorefield._jax.errors import warn_caller
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, take_rows
+from scorefield.data.leaks import leaks
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
@@ -212,6 +214,8 @@ def advise(
         raise ValueError(f"Expected metric to be one of {sorted(METRICS)}, got {metric!r}.")
     mixed = is_mixed(X, columns)
     X, y, labels, groups = _check(X, y, mixed, columns, positive)
+    for sentence in leaks(Table(X), y, columns):
+        warn_caller(sentence)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
     least, per_minute = MIXED_ROWS if mixed else ROWS

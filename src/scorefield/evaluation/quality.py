@@ -15,7 +15,7 @@ from scorefield.data.containers import Table
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.kinds import SET_ASIDE, refuse, tally
 from scorefield.data.scaling import NormalScores, safe_deviation
-from scorefield.data.splits import same_rows
+from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.evaluation.privacy import MAX_ROWS, Privacy, measure_privacy
 from scorefield.evaluation.statistics import auc_interval
 
@@ -124,6 +124,19 @@ def _total_variation(parts):
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
+def _halves(rows, labels, seed):
+    """Two halves of the rows of both tables; equal rows of one table are in one half.
+
+    Equal rows of a real and a generated table may be apart: they are what is to be found out.
+    """
+    groups = same_rows(np.column_stack([rows, labels]))
+    if groups.max() + 1 < len(rows):
+        halves = stratified_folds(labels, groups, 2, seed)[0]
+        if all(len(np.unique(labels[half])) == 2 for half in halves):
+            return halves
+    return train_test_split(np.arange(len(rows)), test_size=0.5, stratify=labels, random_state=seed)
+
+
 def _two_sample_auc(rows, labels, seed, categories=None):
     """AUC of a classifier that separates real from generated rows, trained on one half and measured on the other.
 
@@ -131,7 +144,7 @@ def _two_sample_auc(rows, labels, seed, categories=None):
     Cross-validation would use more rows, but its predictions depend on each other: at 100 rows a table the AUC of equal
     laws has a standard deviation of .056, where the formulas for independent predictions say .041.
     """
-    train, test = train_test_split(np.arange(len(rows)), test_size=0.5, stratify=labels, random_state=seed)
+    train, test = _halves(rows, labels, seed)
     if categories is None:
         judge = RandomForestClassifier(N_TREES, min_samples_leaf=5, random_state=seed, n_jobs=-1)
     else:
