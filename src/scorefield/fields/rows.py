@@ -4,6 +4,8 @@ A row is [numbers (p), known (p), codes (q)]: `known` is 1 where a number has a 
 column is a number, a category, or both: a number with spikes, whose code is 0 for a number and k for its k-th spike.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,12 +123,15 @@ class ColumnMargins:
     def _log_normal(x: jax.Array, deviation: jax.Array) -> jax.Array:
         return -0.5 * (x / deviation) ** 2 - jnp.log(deviation) - 0.5 * jnp.log(2 * jnp.pi)
 
-    def draw(self, z: jax.Array, row: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def draw(
+        self, z: jax.Array, row: jax.Array, column: jax.Array, limits: tuple[jax.Array, jax.Array] | None = None
+    ) -> tuple[jax.Array, jax.Array]:
         """n copies of a row, the first as it is, the others with one column drawn anew; and their log margins.
 
         Where the present value and draws from a law q compete in proportion to p / q, the chain that moves to the
         winner leaves p as it is, and the logarithm of the first one's share is a proper loss for p. `z` (2, n) are
-        standard normal numbers: one call of a generator is quicker to compile than several.
+        standard normal numbers: one call of a generator is quicker to compile than several. With `limits`, two arrays
+        (p,), numbers are drawn between them.
         """
         layout, n = self.layout, z.shape[1]
         x, known, codes = layout.split(row)
@@ -142,15 +147,29 @@ class ColumnMargins:
         own_category = jnp.arange(len(layout.sizes)) == category
         if layout.n_numbers:
             deviation = jnp.asarray(self.deviations)[number]
-            values = (deviation * z[1]).at[0].set(x[number])
+            values, log_mass = deviation * z[1], jnp.zeros(())
+            if limits is not None:
+                values, log_mass = _between(z[1], deviation, limits[0][number], limits[1][number])
+            values = values.at[0].set(x[number])
             is_number = (number >= 0) & (levels == 0)
-            log_margin += jnp.where(is_number, self._log_normal(values, deviation), 0.0)
+            log_margin += jnp.where(is_number, self._log_normal(values, deviation) - log_mass, 0.0)
             x = jnp.where(own_number & is_number[:, None], values[:, None], x)
             known = jnp.where(own_number, is_number[:, None].astype(known.dtype), known)
         else:
             x, known = (jnp.broadcast_to(part, (n, 0)) for part in (x, known))
         codes = jnp.where(own_category, levels[:, None], codes)
         return jax.vmap(layout.join)(x, known, codes), log_margin
+
+
+def _between(z: jax.Array, deviation: Any, low: Any, high: Any) -> tuple[jax.Array, jax.Array]:
+    """Gaussian numbers around zero between two limits, from standard normal ones; and the log of their share."""
+    # Shares of the lower tail: those of the upper one would all be one in single precision.
+    flipped = low + high > 0
+    a, b = jnp.where(flipped, -high, low) / deviation, jnp.where(flipped, -low, high) / deviation
+    below, above = jax.scipy.special.ndtr(a), jax.scipy.special.ndtr(b)
+    share = jnp.maximum(above - below, jnp.finfo(jnp.float32).tiny)
+    values = jnp.clip(jax.scipy.special.ndtri(below + share * jax.scipy.special.ndtr(z)), a, b) * deviation
+    return jnp.where(flipped, -values, values), jnp.log(share)
 
 
 def pick(z: jax.Array, log_weights: jax.Array) -> jax.Array:
