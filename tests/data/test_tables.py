@@ -123,7 +123,7 @@ def test_rows_of_a_csv_file_are_written_as_they_were(tmp_path, name, encoding):
     more = pd.concat([table.frame, table.frame[:2].assign(zip="00999", price=[2.0, 0.1])], ignore_index=True)
     assert write_parts(output, table.and_rows(output_file(output, table.file), more), like=table.file) == 5
     written = gzip.decompress(output.read_bytes()) if name.endswith("gz") else output.read_bytes()
-    assert written == content + b'00999,2.0,"a, ""b""",0\r\n00999,0.1,c,1\r\n'
+    assert written == content + b'00999,2.0,"a, ""b""",0\r\n00999,0.1,  c ,1\r\n'
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -213,7 +213,7 @@ def test_gaps_are_filled_and_known_cells_stay_as_written(tmp_path):
     output = tmp_path / "o.csv"
     full = pd.DataFrame({"a": [9.0, 2.5], "b": ["z", "y"]})
     write_parts(output, [table.filled_for(output_file(output, table.file), full)], like=table.file)
-    assert output.read_text() == "a,b\n 1.50,x\n2.5,y\n"
+    assert output.read_text() == "a,b\n 1.50,x\n 2.50,y\n"
 
 
 FAULTY = "a,b,c,y\n" + "1,2,[x],0\n" * 20 + "12O,inf,1,0\n"

@@ -7,6 +7,7 @@ import numpy as np
 
 from scorefield.data.checks import check_numbers
 from scorefield.data.files import write_whole
+from scorefield.data.formats.delimited import Delimited
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
 from scorefield.estimators.classifier import ScoreClassifier
@@ -80,8 +81,8 @@ def outliers(table, *, contamination=None, model="auto", columns=None, seed=0, v
     return pd.DataFrame({"outlier_score": -found.astype(float), "is_outlier": found < 0})
 
 
-def fit(table, target, *, reading, seed=0, verbose=0):
-    """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table."""
+def fit(table, target, *, reading, file=None, seed=0, verbose=0):
+    """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table and of its `file`."""
     X, y = table.drop(columns=[target]), table[target]
     kinds = _without(reading.columns, target)
     model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
@@ -90,8 +91,27 @@ def fit(table, target, *, reading, seed=0, verbose=0):
         "target": target,
         "columns": list(table.columns),
         "integers": [name for name in X.columns if X[name].dtype.kind in "iu"],
-        "reading": {"forms": forms_of(X), "na": list(reading.na)},
+        "reading": {"forms": forms_of(X), "na": list(reading.na)} | _written(file),
     }
+
+
+def _written(file):
+    """How a text file is written, as a part of a stored model; nothing for other files."""
+    return {"file": file.to_plain()} if isinstance(file, Delimited) else {}
+
+
+def file_like_fitted(stored):
+    """The text file that a model was fitted to, for others that are written like it; None if it was not one."""
+    plain = stored["reading"].get("file")
+    return None if plain is None else Delimited.from_plain(plain)
+
+
+def spelling_labels(stored, output, name):
+    """An output file that spells the labels in its column `name` as the fitted file does."""
+    fitted = file_like_fitted(stored)
+    if fitted is None or not isinstance(output, Delimited):
+        return output
+    return dataclasses.replace(output, spellings={**output.spellings, name: fitted.spellings.get(stored["target"])})
 
 
 def reading_for(stored, reading):

@@ -64,7 +64,10 @@ def fit(
     if in_parts:
         stored, n = commands.fit_parquet(data, target, seed=seed, verbose=verbose(quiet))
     else:
-        stored, n = commands.fit(table.frame, target, reading=reading, seed=seed, verbose=verbose(quiet)), len(table)
+        stored = commands.fit(
+            table.frame, target, reading=reading, file=table.file, seed=seed, verbose=verbose(quiet)
+        )  # fmt: skip
+        n = len(table)
     save_model(output, stored, replace=force)
     model = stored["model"]
     say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
@@ -89,12 +92,12 @@ def predict(
     _check_model_file(model)
     file = tables.open_first(data, reading)
     kept = tables.kept_names(file, words(keep))
-    like = output_file(output, file)
 
     from scorefield.cli import commands
     from scorefield.files.model_files import load_model
 
     stored = load_model(model)
+    like = commands.spelling_labels(stored, output_file(output, file), f"predicted_{stored['target']}")
     reading = commands.reading_for(stored, reading)
     with progress_bar(error_console(), quiet) as bar:
         task = bar.add_task("rows", total=None)
@@ -130,7 +133,7 @@ def sample(
     stored = load_model(model)
     with working("sampling", quiet):
         table = commands.sample(stored, label, n, seed)
-    write_parts(output, [table], replace=force)
+    write_parts(output, [table], like=commands.file_like_fitted(stored), replace=force)
     say(quiet, f"wrote {output}")
 
 
@@ -176,7 +179,8 @@ def explain(
         with working("looking for near rows", quiet):
             near = commands.counterfactuals(found, rows, wanted, words(fixed), n, seed)
     if output is not None:
-        write_parts(output, [commands.contributions(explained)], replace=force)
+        like = commands.spelling_labels(found, output_file(output), "label")
+        write_parts(output, [commands.contributions(explained)], like=like, replace=force)
     if as_json:
         echo_json(commands.explained(explained, near))
         return

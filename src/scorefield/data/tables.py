@@ -7,6 +7,8 @@ import pathlib
 
 from scorefield.data.formats import PART_ROWS, Reading, open_file
 from scorefield.data.formats.arrow_files import duplicates, import_pyarrow, parquet_files
+from scorefield.data.formats.delimited import Delimited
+from scorefield.data.formats.spelling import Spelling
 from scorefield.data.formats.typed import How, Problem
 
 STREAMED_BYTES = 256 << 20  # larger Parquet files are read in parts: in memory a table takes several times its file
@@ -86,16 +88,19 @@ def _read(path, reading, target=None):
     parts = [part for part in file.parts(PART_ROWS) if part.num_rows]
     if not parts:
         raise ValueError(f"Expected rows in {path}, got a header alone.")
-    cells, columns = import_pyarrow().concat_tables(parts), {}
+    cells, columns, spellings = import_pyarrow().concat_tables(parts), {}, {}
     for name, column in zip(cells.column_names, cells.columns, strict=True):
         if name not in reading.drop:
-            how = How(reading.kind(name), reading.na, name == target)
-            columns[name], found = file.read(name, _one_chunk(column), how)
+            column, how = _one_chunk(column), How(reading.kind(name), reading.na, name == target)
+            columns[name], found = file.read(name, column, how)
             problems += found
+            if not found and isinstance(file, Delimited):
+                spellings[name] = Spelling.of(column, columns[name])
     if columns.get(target) is not None:
         problems += _target_problems(columns[target], target)
     if problems:
         raise TableError(path, problems)
+    file = dataclasses.replace(file, spellings=spellings) if spellings else file
     return FileTable(_frame(columns), cells.select(list(columns)), file)
 
 

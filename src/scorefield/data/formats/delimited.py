@@ -9,6 +9,7 @@ import pathlib
 from scorefield.data.formats.arrow_files import import_pyarrow
 from scorefield.data.formats.plain import plain_text
 from scorefield.data.formats.reading import PART_ROWS, find_encoding, open_text, opener, text_errors
+from scorefield.data.formats.spelling import Spelling
 from scorefield.data.formats.typed import read_text
 
 BLOCK_BYTES = 1 << 24  # of a CSV file in memory; a row and the header must fit into it
@@ -67,7 +68,10 @@ class _Tail(io.RawIOBase):
 
 @dataclasses.dataclass(frozen=True)
 class Delimited:
-    """CSV and TSV files. `header` holds the column names as they are written, `names` without blanks around them."""
+    """CSV and TSV files. `header` holds the column names as they are written, `names` without blanks around them.
+
+    `spellings` tell for names of columns how typed values are written.
+    """
 
     path: pathlib.Path
     separator: str = ","
@@ -75,6 +79,7 @@ class Delimited:
     encoding: str = "utf-8"
     line_end: str = "\n"
     header: tuple = ()
+    spellings: dict = dataclasses.field(default_factory=dict)
     family = "text"
 
     @classmethod
@@ -126,8 +131,25 @@ class Delimited:
         return read_text(name, cells, how._replace(decimal=self.decimal))
 
     def encode(self, column, kind=None):
-        """Plain text of typed values; gaps are empty."""
-        return import_pyarrow().array(plain_text(column, self.decimal))
+        """Text of typed values, as the column spells them; gaps are empty unless it marks them."""
+        cells, spelling = plain_text(column, self.decimal), self.spellings.get(column.name)
+        return import_pyarrow().array(cells if spelling is None else spelling.write(cells, self.decimal))
+
+    def to_plain(self):
+        """How the file is written, in plain values."""
+        spellings = {name: spelling.to_plain() for name, spelling in self.spellings.items()}
+        form = {name: getattr(self, name) for name in ("separator", "decimal", "encoding", "line_end")}
+        return {
+            "path": self.path.name,
+            **form,
+            "spellings": {name: plain for name, plain in spellings.items() if plain},
+        }
+
+    @classmethod
+    def from_plain(cls, plain):
+        """Inverse of `to_plain`, for other files that are written like it."""
+        spellings = {name: Spelling(**spelling) for name, spelling in plain["spellings"].items()}
+        return cls(**{**plain, "path": pathlib.Path(plain["path"]), "spellings": spellings})
 
     @contextlib.contextmanager
     def writer(self, path, schema):
