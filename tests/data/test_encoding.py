@@ -385,13 +385,13 @@ def test_what_is_set_aside_is_empty_and_constants_are_filled():
 
 
 def test_gaps_in_whole_numbers():
-    rows = (np.array([[np.nan], [3.0]]), np.zeros((2, 0)))
+    rows = (np.array([[np.nan], [4.0]]), np.zeros((2, 0)))
     frame = pd.DataFrame({"x": np.arange(0, 200, 2, dtype=np.uint8)})
     assert TableEncoder().fit(frame).decode(rows)["x"].dtype == "UInt8"
     back = TableEncoder().fit(frame.to_numpy()).decode(rows)
-    np.testing.assert_array_equal(back, [[np.nan], [3]])
+    np.testing.assert_array_equal(back, [[np.nan], [4]])
     objects = TableEncoder().fit(frame.astype(object).to_numpy()).decode(rows)
-    assert objects.tolist() == [[None], [3]]
+    assert objects.tolist() == [[None], [4]]
 
 
 def test_a_table_like_another():

@@ -19,6 +19,7 @@ from scorefield.data.cells import (
     positions,
     whole_array,
 )
+from scorefield.data.grids import Grid
 from scorefield.data.texts import TICK, date_style, read_dates, read_numbers, write_dates, write_numbers
 from scorefield.data.zones import nearest_midnights, zone_in
 
@@ -41,6 +42,7 @@ class Column:
     text: dict[str, Any] | None = None
     decimals: int | None = None
     narrow: str | None = None  # the float dtype in which numbers have these decimals
+    grid: dict[str, Any] | None = None  # of a `Grid`, where numbers have more than decimals in common
     offset: int = 0
     step: int = 1
     scale: float = 1.0
@@ -99,6 +101,7 @@ def fit_column(name, kind, cells, plain):
         if kind == "spiked number":
             column.spikes = kinds.wanted_spikes(levels, counts)
         _fit_number(column, levels, plain)
+        _fit_grid(column, levels, counts)
     return column
 
 
@@ -148,6 +151,15 @@ def _fit_number(column, levels, plain):
             column.step = _common_step(levels, low) if high - low > kinds.EXACT else 1
     elif not plain:
         column.decimals, column.narrow = _decimals(levels.astype(np.float64))
+
+
+def _fit_grid(column, levels, counts):
+    """The grid of the numbers beside spikes, where they have decimals or are whole."""
+    decimals = 0 if column.form == "whole" and (column.offset, column.step) == (0, 1) else column.decimals
+    beside = ~np.isin(levels, column.spikes)
+    if decimals is not None and beside.any():
+        grid = Grid.fit(levels[beside], counts[beside], decimals)
+        column.grid = None if grid.is_plain else grid.to_plain()
 
 
 def _common_step(levels, low):
@@ -290,6 +302,8 @@ def _decode_levels(column, codes, rng):
 
 def _unshifted(numbers, column):
     """Inverse of `_shifted`, in the fitted form: whole numbers rounded, others to their decimals."""
+    if column.grid is not None:
+        numbers = Grid(**column.grid).snapped(numbers)
     if column.form == "number":
         return numbers if column.decimals is None else _rounded(numbers, column.decimals, column.narrow)
     if column.form == "flag":

@@ -3,11 +3,10 @@
 import numpy as np
 from scipy.special import ndtri
 
+from scorefield.data.grids import ROWS_PER_KNOT, SHARED
 from scorefield.fields.gaussian import shrunk_covariance
 
-ROWS_PER_KNOT = 20  # a slope between two knots is then known to a fifth; fewer would follow single rows
 FEWEST_KNOTS, MAX_KNOTS = 4, 257
-SHARED = 5  # rows from which on a value is one that numbers repeat
 LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
 
 
