@@ -42,15 +42,7 @@ DEFAULT = [
 ]
 
 
-def expected_failures(estimator):
-    """Checks that cannot hold, with the reason."""
-    if not isinstance(estimator, ScoreClassifier):
-        return {}
-    reason = "rows are trained on in random batches: a weight of two and a repeated row agree in law, not in bits"
-    return dict.fromkeys(("check_sample_weight_equivalence_on_dense_data", "check_sample_weights_invariance"), reason)
-
-
-@parametrize_with_checks(DEFAULT, expected_failed_checks=expected_failures)
+@parametrize_with_checks(DEFAULT)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -73,7 +65,7 @@ def test_imbalanced_learn_checks_of_more_models(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["kernel", "mlp", "diffusion", "auto"])
+@pytest.mark.parametrize("model", ["gaussian", "mixture", "kernel", "energy", "mlp", "diffusion", "auto"])
 @pytest.mark.parametrize("wrap", ["density", "classifier", "features", "over-sampler", "outlier detector"])
 def test_scikit_learn_checks_of_every_model(model, wrap):
     estimator = {

@@ -5,37 +5,38 @@ from scipy.special import ndtri
 
 from scorefield.data.grids import ROWS_PER_KNOT, SHARED
 from scorefield.fields.gaussian import shrunk_covariance
+from scorefield.fields.moments import weighted_mean
 
 FEWEST_KNOTS, MAX_KNOTS = 4, 257
 LEAST_VARIANCE = 1e-6  # of a direction, where columns have unit variance: the rounding of single precision
 
 
-def column_units(X):
+def column_units(X, weights=None):
     """Mean and scale of each column, in double precision."""
-    mean = X.mean(axis=0, dtype=np.float64)
+    mean = weighted_mean(X, weights)
     # Divided before it is squared: columns of 1e30 or 1e-30 neither overflow nor vanish.
     widest = np.abs(X - mean).max(axis=0)
     unit = np.where(widest > 0, widest, 1.0)
-    deviation = unit * np.sqrt(np.mean(((X - mean) / unit) ** 2, axis=0))
+    deviation = unit * np.sqrt(weighted_mean(((X - mean) / unit) ** 2, weights))
     return mean, column_scale(mean, deviation, X.dtype)
 
 
-def covariance_of_columns(z):
+def covariance_of_columns(z, weights=None):
     """Covariance of standardised rows, of few rows with their correlations shrunk; zero in constant columns."""
     covariance = np.zeros((z.shape[1], z.shape[1]))
     varying = np.flatnonzero(np.ptp(z, axis=0) > LEAST_VARIANCE)  # mixed and unmixed again, constants have rounding
     if len(varying):
-        covariance[np.ix_(varying, varying)] = shrunk_covariance(z[:, varying])
+        covariance[np.ix_(varying, varying)] = shrunk_covariance(z[:, varying], weights=weights)
     return covariance
 
 
-def decorrelation(z):
+def decorrelation(z, weights=None):
     """The symmetric matrix that gives standardised rows unit covariance, and its inverse.
 
     It is the identity for uncorrelated columns, and changes others as little as possible (Kessy, Lewin & Strimmer
     2018). Correlations of few rows are shrunk; directions narrower than LEAST_VARIANCE keep that width.
     """
-    covariance = covariance_of_columns(z)
+    covariance = covariance_of_columns(z, weights)
     values, vectors = np.linalg.eigh(covariance + np.diag(np.diag(covariance) == 0))
     values = np.sqrt(np.maximum(values, LEAST_VARIANCE))
     return (vectors / values) @ vectors.T, (vectors * values) @ vectors.T

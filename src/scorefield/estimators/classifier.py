@@ -22,6 +22,7 @@ from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import from_plain, stored_by_public_name
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
+from scorefield.data.row_weights import uneven
 from scorefield.data.scaling import raw_rows
 from scorefield.diagnose.diagnosed import DiagnosedClassifier
 from scorefield.diagnose.diagnosis import USUAL_ACCEPTANCE
@@ -30,7 +31,6 @@ from scorefield.estimators._sklearn import (
     HasMethods,
     Interval,
     StrOptions,
-    check_sample_weight,
     fit_context,
     fit_task,
     with_callbacks,
@@ -190,8 +190,9 @@ class ScoreClassifier(
             Labels; or the name of their column in the files. If other columns have gaps or hold no numbers, up to
             100,000 random rows of the files are learned from, small classes whole and weighted.
         sample_weight : array-like of shape (n,), default=None
-            Weights of rows; those of weight zero are left out. Separate densities are fitted to rows that are drawn in
-            proportion to their weights.
+            Weights of rows: one of 2 counts as two rows, one of 0 leaves the row out. Their size matters for what
+            depends on the number of rows; those with a mean of over 10 act by their ratios alone. A density whose
+            ``fit`` takes no weights is fitted to rows that are drawn in proportion to them.
 
         Returns
         -------
@@ -201,24 +202,21 @@ class ScoreClassifier(
             with fit_task(self):
                 self._fit_path(X, y)
             return self
-        X, y = self._read_new(X, y, ensure_min_samples=2)
-        check_classification_targets(y)
-        X, y, weights = self._weighted(X, y, sample_weight)
+        X, y, weights = self._read_labelled(X, y, sample_weight)
         with fit_task(self, X=X, y=y):
             self._fit(X, y, weights)
         return self
 
-    def _weighted(self, X, y, sample_weight):
+    def _read_labelled(self, X, y, sample_weight):
         """Rows of positive weight, their labels, and weights of mean one; None where all are equal."""
-        if sample_weight is None and self.class_weight is None:
-            return X, y, None
-        weights = check_sample_weight(sample_weight, X, ensure_non_negative=True).astype(np.float64)
-        weights = weights * compute_sample_weight(self.class_weight, y)
+        X, y, weights = self._read_weighted(X, y, sample_weight, ensure_min_samples=2)
+        check_classification_targets(y)
+        if self.class_weight is None:
+            return X, y, weights
+        by_class = compute_sample_weight(self.class_weight, y)
+        weights = by_class if weights is None else weights * by_class
         kept = weights > 0
-        X, y, weights = X[kept], y[kept], weights[kept]
-        if len(weights) and np.ptp(weights) == 0:
-            return X, y, None
-        return X, y, weights / weights.mean()
+        return X[kept], y[kept], uneven(weights[kept])
 
     @property
     def log_constants_(self):

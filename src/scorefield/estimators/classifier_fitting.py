@@ -12,6 +12,7 @@ from scorefield._jax.storage import to_plain
 from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
+from scorefield.data.row_weights import as_shares
 from scorefield.data.scaling import column_units
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.table_input import refuse_mixed
@@ -81,23 +82,9 @@ class FitsClasses:
         elif isinstance(self.density, str):
             self._fit_joint(key_from(seed), X, labels, weights)
         else:
-            X, labels = self._resampled(seed, X, labels, weights)
-            self._fit_separate(seed, X, labels)
+            self._fit_separate(seed, X, labels, weights)
         if self.calibration == "auto" and not self._learns_labels():
-            self._calibrate(seed, X, labels)
-
-    @staticmethod
-    def _resampled(seed, X, labels, weights):
-        """Rows of each class drawn in proportion to their weights: separate densities take no weights."""
-        if weights is None:
-            return X, labels
-        rng, places = np.random.default_rng(seed), []
-        for k in range(labels.max() + 1):
-            own = np.flatnonzero(labels == k)
-            even = np.ptp(weights[own]) == 0
-            places.append(own if even else rng.choice(own, len(own), p=weights[own] / weights[own].sum()))
-        places = np.sort(np.concatenate(places))
-        return X[places], labels[places]
+            self._calibrate(seed, X, labels, weights)
 
     def _learns_labels(self):
         """True for a joint model that learns from labels."""
@@ -192,7 +179,7 @@ class FitsClasses:
         order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))
         self.start_rows_ = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(self.classes_))]
 
-    def _fit_separate(self, seed, X, labels):
+    def _fit_separate(self, seed, X, labels, weights):
         if isinstance(self.density, dict):
             if set(self.density) != set(self.classes_.tolist()):
                 raise ValueError(
@@ -203,9 +190,11 @@ class FitsClasses:
             chosen = [self.density] * len(self.classes_)
         tables = [X[labels == k] for k in range(len(chosen))]
         rngs = [class_rng(seed, k) for k in range(len(chosen))]
-        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), rngs)
+        if weights is not None:
+            weights = [as_shares(weights[labels == k]) for k in range(len(chosen))]
+        self.densities_ = fit_class_densities(chosen, tables, self.classes_.tolist(), rngs, weights=weights)
 
-    def _calibrate(self, seed, X, labels):
+    def _calibrate(self, seed, X, labels, weights):
         """Temperature and intercepts from labels that models of the other folds predict."""
         seed %= 1 << 31
         splits = _calibration_splits(seed, X, labels)
@@ -217,8 +206,9 @@ class FitsClasses:
             inner.set_params(density={k: self.density[label] for k, label in enumerate(self.classes_.tolist())})
         logits = np.empty((len(labels), len(self.classes_)))
         for kept, held in splits:
-            logits[held] = clone(inner).fit(X[kept], labels[kept])._posterior_logits(X[held])
-        self.temperature_, self.intercepts_ = fit_temperature(logits, labels, intercepts=True)
+            own = None if weights is None else as_shares(weights[kept])
+            logits[held] = clone(inner).fit(X[kept], labels[kept], sample_weight=own)._posterior_logits(X[held])
+        self.temperature_, self.intercepts_ = fit_temperature(logits, labels, weights, intercepts=True)
 
 
 def _calibration_splits(seed, X, labels):

@@ -35,6 +35,7 @@ from scorefield.estimators.table_input import TableInput, refuse_mixed
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.mixtures import GaussianMixture
+from scorefield.fields.moments import weighted_mean
 from scorefield.fields.networks import ACTIVATIONS
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
@@ -235,31 +236,48 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
-        """Learn the field of the rows of X, shape (n, d); y is ignored.
+    def fit(self, X, y=None, sample_weight=None):
+        """Learn the field of the rows of X.
 
-        X is an array, a pandas or polars DataFrame or a pyarrow table. One with gaps, or with columns that are not
-        numbers, is learned by one energy over numbers and categories; ``model`` is then "auto" or "energy".
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            An array, a pandas or polars DataFrame or a pyarrow table. One with missing values, or with columns that
+            are not numbers, is learned by one energy over numbers and categories; ``model`` is then "auto" or "energy".
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of rows: one of 2 counts as two rows, one of 0 leaves the row out. Moments are weighted for
+            "gaussian", "mixture" and "kernel", and the loss of a network. Weights count rows, so their size matters
+            for what depends on the number of rows, such as the noise; those with a mean of over 10 act by their ratios
+            alone.
+
+        Returns
+        -------
+        self : ScoreDensity
         """
-        X = self._check_new(X)
+        X, weights = self._check_new(X, sample_weight)
         with fit_task(self, X=X):
             if self._mixed:
-                self._fit_mixed(X)
+                self._fit_mixed(X, weights)
             else:
-                fit_together([self], [X])
+                fit_together([self], [(X, weights)])
             self._normalize()
         return self
 
-    def _check_new(self, X):
-        return self._read_new(X, ensure_min_samples=2)[0]
+    def _check_new(self, X, sample_weight=None):
+        rows, _, weights = self._read_weighted(X, None, sample_weight, ensure_min_samples=2)
+        return rows, weights
 
-    def _fit_mixed(self, rows):
+    def _fit_mixed(self, rows, weights):
         """The energy of mixed rows."""
         space = RowSpace.from_plain(self.space_)
         check_mixed_model(self, space)
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
         labels = np.zeros(len(rows), int)
-        model, fits = fit_generator(key, space, rows, labels, callback=report, **generator_options(self))
+        model, fits = fit_generator(
+            key, space, rows, labels, weights=weights, callback=report, **generator_options(self)
+        )
         report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
         self.row_model_, self.model_name_ = model.to_plain(), "energy"
         self.history_ = history_of(fits[0])
@@ -285,11 +303,12 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
         mixed = 0.0 if self.mix_ is None else np.linalg.slogdet(self.mix_)[1]
         return mixed - np.log(self.scale_).sum()
 
-    def _set_anchor(self, key, field, rows):
+    def _set_anchor(self, key, field, table):
         """Prepare the constant of the log density, and measure how far it depends on the path of integration."""
         for name in ("anchor_", "proposal_"):
             vars(self).pop(name, None)
-        self.origin_ = rows.mean(axis=0)
+        rows, weights = table
+        self.origin_ = rows.mean(axis=0) if weights is None else weighted_mean(rows, weights).astype(rows.dtype)
         self.path_gap_ = 0.0
         if not self._has_potential(field):
             near = rows[:: max(1, len(rows) // 64)]
@@ -299,12 +318,14 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
             self.anchor_ = [0.0, float(len(rows)), 0.0]
             return
         # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
-        rows = rows + self._noise(rows) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
+        rows = rows + self._noise(table) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
         if self.anchor == "gaussian":
-            self.anchor_ = [float(value) for value in gaussian_anchor(self._unnormalised(field), rows)]
+            self.anchor_ = [float(value) for value in gaussian_anchor(self._unnormalised(field), rows, weights=weights)]
         elif self.anchor in ("counting", "langevin"):
             samples = self._langevin_rows(key, field) if self.anchor == "langevin" else None
-            anchor = counting_anchor(self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples)
+            anchor = counting_anchor(
+                self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples, weights=weights
+            )
             self.anchor_ = [float(value) for value in anchor]
         else:
             self.proposal_ = to_plain(importance_proposal(rows, degrees=base_degrees(field)))

@@ -6,11 +6,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from scorefield.data.cells import NUMERIC
 from scorefield.data.checks import check_labels
-from scorefield.data.containers import Table
+from scorefield.data.containers import Table, take_rows
 from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.kinds import classify
 from scorefield.data.row_space import RowSpace
-from scorefield.estimators._sklearn import sklearn_validate_data, validate_data
+from scorefield.data.row_weights import counted, in_fixed_order
+from scorefield.estimators._sklearn import check_sample_weight, sklearn_validate_data, validate_data
 
 PLAIN_KINDS = ("number", "whole number", "constant")
 
@@ -92,6 +93,26 @@ class TableInput:
             raise ValueError(f"Expected at least {options['ensure_min_samples']} rows, got {len(rows)} sample(s).")
         self.dtype_, self.space_ = np.dtype(np.float64).str, space.to_plain()
         return rows, y
+
+    def _read_weighted(self, X, y, sample_weight, **options):
+        """Rows, labels or None, and weights with a mean of 1 or None, as `counted` has them, in a fixed order."""
+        rows, y = self._read_new(X, y, **options)
+        weights = None
+        if sample_weight is not None:
+            checked = check_sample_weight(sample_weight, rows, ensure_non_negative=True, dtype=np.float64)
+            index, weights = counted(checked)
+            y = y if y is None else y[index]
+            # What a column of a mixed table is learned as depends on how often its values occur.
+            again = self._read_new(take_rows(Table(X).native, index), **options)[0] if self._mixed else None
+            rows = rows[index] if again is None else again
+            if len(rows) < options.get("ensure_min_samples", 1):
+                raise ValueError(
+                    f"Expected at least {options['ensure_min_samples']} rows of positive weight, got {len(rows)}."
+                )
+        order = in_fixed_order(rows, y, weights)
+        if order is not None:
+            rows, y, weights = (None if part is None else part[order] for part in (rows, y, weights))
+        return rows, y, weights
 
     def _read(self, X):
         """The table as what `_read_new` made of the fitted one; mixed rows are in double precision."""

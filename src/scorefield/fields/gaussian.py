@@ -9,6 +9,7 @@ import numpy as np
 from scorefield._jax.batching import as_rows
 from scorefield._jax.pytrees import leaf, pytree
 from scorefield.fields.base import LOG_2PI, Field
+from scorefield.fields.moments import effective_size, weighted_mean
 
 
 @pytree
@@ -82,17 +83,20 @@ def _refuse_constant(constant: np.ndarray) -> None:
         raise ValueError(f"Expected columns that vary, got constant column {column}; drop it or pass noise > 0.")
 
 
-def shrunk_covariance(rows: np.ndarray, shrinkage: float | str = "auto") -> np.ndarray:
+def shrunk_covariance(
+    rows: np.ndarray, shrinkage: float | str = "auto", *, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Sample covariance with correlations shrunk towards zero, by the OAS weight if `shrinkage="auto"`.
 
     The weight of Chen, Wiesel, Eldar & Hero (2010) is applied to correlations, so that the units of columns do not
     matter. With more than 20 rows per column it is below its sampling error and set to zero.
     """
-    n, d = rows.shape
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    scale = np.sqrt(np.mean(centred**2, axis=0))
+    n, d = effective_size(rows, weights), rows.shape[1]
+    centred = rows.astype(np.float64) - weighted_mean(rows, weights)
+    scale = np.sqrt(weighted_mean(centred**2, weights))
     _refuse_constant(np.ptp(rows, axis=0) == 0)  # exact, unlike a standard deviation of zero
-    correlation = centred.T @ centred / n / np.outer(scale, scale)
+    weighted, total = (centred, n) if weights is None else (centred * weights[:, None], weights.sum())
+    correlation = weighted.T @ centred / total / np.outer(scale, scale)
     if shrinkage == "auto":
         spread = np.sum(correlation**2) - d  # tr(S^2) - tr(S)^2 / d for a unit diagonal
         top = (1 - 2 / d) * (spread + d) + d**2
@@ -111,11 +115,13 @@ def fit_gaussian(
     shrinkage: float | str = "auto",
     noise: float | np.ndarray = 0.0,
     covariance_of_rows: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> Gaussian:
     """Minimiser of the (denoising) score-matching loss over linear fields, from mean and covariance.
 
     `noise`, a standard deviation or a covariance matrix, is added to the covariance, which also makes that of
-    degenerate tables regular. `covariance_of_rows` replaces `shrunk_covariance`, where it is known better.
+    degenerate tables regular. `covariance_of_rows` replaces `shrunk_covariance`, where it is known better. `weights`
+    are those of rows.
     """
     table = as_rows(rows)
     d = table.shape[1]
@@ -127,8 +133,8 @@ def fit_gaussian(
     if covariance_of_rows is not None:
         covariance += covariance_of_rows
     elif len(varying):
-        covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage)
-    return gaussian_from_covariance(table.mean(axis=0, dtype=np.float64), covariance)
+        covariance[np.ix_(varying, varying)] += shrunk_covariance(table[:, varying], shrinkage, weights=weights)
+    return gaussian_from_covariance(weighted_mean(table, weights), covariance)
 
 
 def standard_gaussian(d: int) -> Gaussian:

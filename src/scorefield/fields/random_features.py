@@ -60,8 +60,10 @@ class KernelFit(NamedTuple):
     held_out_loss: np.ndarray
 
 
-def _sums(rows: np.ndarray, base: Gaussian, w: np.ndarray, phases: np.ndarray, noise: float):
-    """Sums over rows of the matrix A and the vector b in the loss 1/2 c'Ac + b'c, averaged over the noise.
+def _sums(
+    rows: np.ndarray, base: Gaussian, w: np.ndarray, phases: np.ndarray, noise: float, weights: np.ndarray | None = None
+):
+    """Weighted sums over rows of the matrix A and the vector b in the loss 1/2 c'Ac + b'c, averaged over the noise.
 
     With a_j = w_j'x + phase_j and noise z, E cos(a_j + sigma w_j'z) = exp(-sigma^2 |w_j|^2 / 2) cos a_j; products of
     sines are differences of such cosines.
@@ -74,10 +76,14 @@ def _sums(rows: np.ndarray, base: Gaussian, w: np.ndarray, phases: np.ndarray, n
         x = rows[start : start + BLOCK].astype(np.float64)
         angle = x @ w + phases
         sin, cos = np.sin(angle), np.cos(angle)
-        sines += sin.T @ sin
-        cosines += cos.T @ cos
+        sin_weighted, cos_weighted = sin, cos
+        if weights is not None:
+            own = weights[start : start + BLOCK, None]
+            sin_weighted, cos_weighted = own * sin, own * cos
+        sines += sin_weighted.T @ sin
+        cosines += cos_weighted.T @ cos
         along = np.sum(w * (precision @ w), axis=0) * noise**2 - squares
-        b += damp * (along * cos.sum(axis=0) - np.sum(sin * ((mean - x) @ precision @ w), axis=0))
+        b += damp * (along * cos_weighted.sum(axis=0) - np.sum(sin_weighted * ((mean - x) @ precision @ w), axis=0))
     difference = np.exp(-0.5 * noise**2 * (squares[:, None] + squares - 2 * gram))
     total = np.exp(-0.5 * noise**2 * (squares[:, None] + squares + 2 * gram))
     a = 0.5 * gram * (difference * (cosines + sines) - total * (cosines - sines))
@@ -99,13 +105,17 @@ def fit_kernel(
     bandwidths: tuple[float, ...] = BANDWIDTHS,
     ridges: tuple[float, ...] = RIDGES,
     covariance_of_rows: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> KernelFit:
-    """Fit the coefficients, with the bandwidth and ridge of least score-matching loss in five-fold cross-validation."""
+    """Fit the coefficients, with the bandwidth and ridge of least score-matching loss in five-fold cross-validation.
+
+    `weights` are those of rows, with a mean of 1.
+    """
     table = as_rows(rows)
     if noise < 0 or n_features < 1:
         raise ValueError(f"Expected noise >= 0 and n_features >= 1, got {noise} and {n_features}.")
     n, d = table.shape
-    base = fit_gaussian(table, noise=noise, covariance_of_rows=covariance_of_rows)
+    base = fit_gaussian(table, noise=noise, covariance_of_rows=covariance_of_rows, weights=weights)
     rng = host_rng(key, Stream.RANDOM_FEATURES)
     # Frequencies are scaled by the spread of each column, so that one grid of bandwidths suits all units.
     scale = np.sqrt(np.diag(np.linalg.inv(np.asarray(base.precision, np.float64))))[:, None]
@@ -117,10 +127,13 @@ def fit_kernel(
     solutions = []
     for i, bandwidth in enumerate(bandwidths):
         w = directions / bandwidth
-        sums = [_sums(table[fold == k], base, w, phases, noise) for k in range(N_FOLDS)]
+        sums = [
+            _sums(table[fold == k], base, w, phases, noise, None if weights is None else weights[fold == k])
+            for k in range(N_FOLDS)
+        ]
         a, b = sum(s[0] for s in sums), sum(s[1] for s in sums)
         for k, (a_k, b_k) in enumerate(sums):
-            n_k = np.sum(fold == k)
+            n_k = np.sum(fold == k) if weights is None else weights[fold == k].sum()
             if 0 < n_k < n:
                 c = _solve((a - a_k) / (n - n_k), (b - b_k) / (n - n_k), grid)
                 losses[i] += (0.5 * np.sum(c @ a_k * c, axis=1) + c @ b_k) / n

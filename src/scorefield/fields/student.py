@@ -16,6 +16,7 @@ from scorefield._jax.batching import as_rows
 from scorefield._jax.pytrees import leaf, pytree, static
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
+from scorefield.fields.moments import effective_size
 
 DEGREES = (2, 3, 5, 10)
 ITERATIONS = 60  # of the EM algorithm, which gains less than a thousandth of a nat after them
@@ -69,12 +70,18 @@ class StudentT(Field):
         return self.mean + z @ self.color
 
 
-def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: float = 0.0) -> StudentT:
-    """Maximum likelihood with given degrees of freedom, by EM; the variance of the noise is added to the scale."""
+def fit_student(
+    rows: Any, degrees: int, *, per_column: bool = False, noise: float = 0.0, weights: np.ndarray | None = None
+) -> StudentT:
+    """Maximum likelihood with given degrees of freedom, by EM; the variance of the noise is added to the scale.
+
+    `weights` are those of rows.
+    """
     table = as_rows(rows).astype(np.float64)
     n, d = table.shape
     size = 1 if per_column else d
-    mean, scale = np.median(table, axis=0), np.cov(table, rowvar=False).reshape(d, d)
+    shares = np.full((n, 1), 1.0) if weights is None else (weights / weights.mean())[:, None]
+    mean, scale = np.median(table, axis=0), np.cov(table, rowvar=False, aweights=weights).reshape(d, d)
     floor = LEAST_SHARE * np.diag(np.diag(scale))
     scale = scale + floor
     for _ in range(ITERATIONS):
@@ -83,10 +90,10 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
             squares = gaps**2 / np.diag(scale)
         else:
             squares = np.sum(gaps * np.linalg.solve(scale, gaps.T).T, axis=1, keepdims=True)
-        weights = (degrees + size) / (degrees + squares)  # (n, d) or (n, 1)
-        mean = np.sum(weights * table, axis=0) / np.sum(weights, axis=0)
+        pulls = shares * (degrees + size) / (degrees + squares)  # (n, d) or (n, 1)
+        mean = np.sum(pulls * table, axis=0) / np.sum(pulls, axis=0)
         gaps = table - mean
-        scale = (weights * gaps).T @ gaps / n + floor
+        scale = (pulls * gaps).T @ gaps / n + floor
         if per_column:
             scale = np.diag(np.diag(scale))
     whiten = np.linalg.cholesky(np.linalg.inv(scale + noise**2 * np.eye(d)))
@@ -94,14 +101,20 @@ def fit_student(rows: Any, degrees: int, *, per_column: bool = False, noise: flo
 
 
 def fit_base(
-    kept: Any, held: Any, *, noise: float = 0.0, covariance_of_rows: np.ndarray | None = None
+    kept: Any,
+    held: Any,
+    *,
+    noise: float = 0.0,
+    covariance_of_rows: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    held_weights: np.ndarray | None = None,
 ) -> Gaussian | StudentT:
     """A Gaussian, or the Student's t with the greatest log density of held-out rows, where kurtosis asks for one.
 
     The gain over the Gaussian must exceed its standard error, where no row counts for more than a nat: the few rows far
     out, which gain most, would make its error as large as its mean. Kurtosis has already ruled out most Gaussian rows.
     """
-    gaussian = fit_gaussian(kept, noise=noise, covariance_of_rows=covariance_of_rows)
+    gaussian = fit_gaussian(kept, noise=noise, covariance_of_rows=covariance_of_rows, weights=weights)
     table = as_rows(kept)
     n, d = table.shape
     constant = np.ptp(table, axis=0) == 0
@@ -109,14 +122,18 @@ def fit_base(
     if n < MIN_ROWS * d or constant.any() or excess_kurtosis(table).max() < HEAVY + 3 * np.sqrt(24 / n):
         return gaussian
     bases = [
-        fit_student(table, nu, per_column=own, noise=noise) for nu in DEGREES for own in (False, True)[: 1 + (d > 1)]
+        fit_student(table, nu, per_column=own, noise=noise, weights=weights)
+        for nu in DEGREES
+        for own in (False, True)[: 1 + (d > 1)]
     ]
     table = as_rows(held, minimum=1).astype(np.float64)
     usual = multivariate_normal(np.asarray(gaussian.mean), np.asarray(gaussian.color).T @ np.asarray(gaussian.color))
     gains = [_log_density(base, table) - usual.logpdf(table) for base in bases]
-    best = int(np.argmax([gain.mean() for gain in gains]))
+    best = int(np.argmax([np.average(gain, weights=held_weights) for gain in gains]))
     gain = np.clip(gains[best], -1, 1)
-    return bases[best] if gain.mean() > gain.std() / np.sqrt(len(gain)) else gaussian
+    mean = np.average(gain, weights=held_weights)
+    deviation = np.sqrt(np.average((gain - mean) ** 2, weights=held_weights))
+    return bases[best] if mean > deviation / np.sqrt(effective_size(gain, held_weights)) else gaussian
 
 
 def _log_density(base: StudentT, rows: np.ndarray) -> np.ndarray:

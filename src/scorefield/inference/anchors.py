@@ -16,6 +16,7 @@ from scorefield._jax.pytrees import Method, leaf, pytree, static
 from scorefield._jax.random import Stream, host_rng
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian, gaussian_from_covariance, shrunk_covariance
+from scorefield.fields.moments import effective_size, weighted_mean
 from scorefield.inference.annealing import annealed_log_weights
 
 LogDensity = Callable[[jax.Array], jax.Array]
@@ -43,14 +44,15 @@ def _at_point(log_density: LogDensity, point: np.ndarray, log_p: float, size: fl
     return Anchor(log_p - value, size, error)
 
 
-def gaussian_anchor(log_density: LogDensity, rows: object) -> Anchor:
+def gaussian_anchor(log_density: LogDensity, rows: object, *, weights: np.ndarray | None = None) -> Anchor:
     """The paper's p(mean) = (2 pi)^-d/2 |Sigma|^-1/2, exact for Gaussian data only."""
     table = as_rows(rows)
-    n, d = table.shape
+    n, d = effective_size(table, weights), table.shape[1]
     # Shrinkage would make the determinant larger; it is needed only where the sample covariance is singular.
-    log_det = np.linalg.slogdet(shrunk_covariance(table, 0.0 if n > d else "auto"))[1]
+    log_det = np.linalg.slogdet(shrunk_covariance(table, 0.0 if n > d else "auto", weights=weights))[1]
     # The log determinant of a Gaussian's sample covariance has a standard error of sqrt(2 d / n).
-    return _at_point(log_density, table.mean(axis=0), -0.5 * (log_det + d * LOG_2PI), n, float(np.sqrt(d / (2 * n))))
+    centre = table.mean(axis=0) if weights is None else weighted_mean(table, weights).astype(np.float32)
+    return _at_point(log_density, centre, -0.5 * (log_det + d * LOG_2PI), n, float(np.sqrt(d / (2 * n))))
 
 
 def log_ball_volume(d: int, radius: float) -> float:
@@ -59,17 +61,24 @@ def log_ball_volume(d: int, radius: float) -> float:
 
 
 def counting_anchor(
-    log_density: LogDensity, rows: object, *, radius: float | None = None, samples: object = None
+    log_density: LogDensity,
+    rows: object,
+    *,
+    radius: float | None = None,
+    samples: object = None,
+    weights: np.ndarray | None = None,
 ) -> Anchor:
     """p(mean) = share of points within `radius` of the mean, divided by the ball's volume.
 
     Counts `samples` (such as Langevin draws) if given, otherwise the rows. By default the ball contains the sqrt(n)
-    nearest points, so that its bias decreases and its count increases with n.
+    nearest points, so that its bias decreases and its count increases with n. `weights` are those of rows.
     """
     table = as_rows(rows)
     points = table if samples is None else as_rows(samples, name="samples")
-    centre = table.mean(axis=0)
-    distances = np.sort(np.linalg.norm(points - centre, axis=1))
+    centre = table.mean(axis=0) if weights is None else weighted_mean(table, weights).astype(np.float32)
+    distances = np.linalg.norm(points - centre, axis=1)
+    order = np.argsort(distances)
+    distances = distances[order]
     if radius is None:
         radius = float(distances[int(np.sqrt(len(points)))])
     if not radius > 0:
@@ -80,9 +89,11 @@ def counting_anchor(
             f"Expected points within {radius:g} of the mean, got none (the nearest is {distances[0]:.3g} away); "
             "use a larger radius, Langevin samples or the importance anchor."
         )
-    log_p = np.log(count / len(points)) - log_ball_volume(table.shape[1], radius)
-    error = float(np.sqrt(1 / count - 1 / len(points)))
-    return _at_point(log_density, centre, float(log_p), count, error)
+    inside = np.ones(count) if weights is None or samples is not None else weights[order[:count]] / weights.mean()
+    log_p = np.log(inside.sum() / len(points)) - log_ball_volume(table.shape[1], radius)
+    size = effective_size(inside, inside)
+    error = float(np.sqrt(max(1 / size - 1 / len(points), 0.0)))
+    return _at_point(log_density, centre, float(log_p), size, error)
 
 
 @pytree

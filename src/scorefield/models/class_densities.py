@@ -5,6 +5,7 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
 from scorefield.estimators.density import ScoreDensity
 from scorefield.models.fitting import errors_begin_with, fit_together
@@ -23,15 +24,18 @@ def seeded_clone(density, rng):
     return fresh
 
 
-def fit_class_densities(densities, tables, labels, rngs, *, normalize=True):
+def fit_class_densities(densities, tables, labels, rngs, *, weights=None, normalize=True):
     """Clones of the densities, each fitted to the rows of one class.
 
     In this process the networks of all classes train together. Where joblib was told to use more
     (``joblib.parallel_config``: processes, a dask cluster), every class is a task of its own. A fit draws the same
-    random numbers either way. ``normalize=False`` leaves the constants of log densities until they are asked for.
+    random numbers either way. ``weights`` are those of each class's rows, or None; a density that takes none is fitted
+    to rows that are drawn in proportion to them. ``normalize=False`` leaves the constants of log densities until they
+    are asked for.
     """
     fresh = [seeded_clone(density, rng) for density, rng in zip(densities, rngs, strict=True)]
-    names = [f"Class {label!r} with {len(rows)} rows" for label, rows in zip(labels, tables, strict=True)]
+    tables = list(zip(tables, [None] * len(tables) if weights is None else weights, strict=True))
+    names = [f"Class {label!r} with {len(rows)} rows" for label, (rows, _) in zip(labels, tables, strict=True)]
     if len(fresh) > 1 and effective_n_jobs(None) > 1:
         each = zip(fresh, tables, names, strict=True)
         fits = Parallel()(delayed(_fit_group)([density], [rows], [name], normalize) for density, rows, name in each)
@@ -41,23 +45,32 @@ def fit_class_densities(densities, tables, labels, rngs, *, normalize=True):
 
 def _fit_group(densities, tables, names, normalize):
     shared = [number for number, density in enumerate(densities) if _can_share(density)]
-    for number, (density, rows, name) in enumerate(zip(densities, tables, names, strict=True)):
+    for number, (density, table, name) in enumerate(zip(densities, tables, names, strict=True)):
         if number not in shared:
             with errors_begin_with(name):
-                density.fit(rows)
+                _fit_alone(density, *table)
     together = [densities[number] for number in shared]
     checked = []
     for number in shared:
         with errors_begin_with(names[number]):
             if not get_config()["skip_parameter_validation"]:
                 densities[number]._validate_params()
-            checked.append(densities[number]._check_new(tables[number]))
+            checked.append(densities[number]._check_new(*tables[number]))
     fit_together(together, checked, [names[number] for number in shared])
     if normalize:
         for number in shared:
             with errors_begin_with(names[number]):
                 densities[number]._normalize()
     return densities
+
+
+def _fit_alone(density, rows, weights):
+    if weights is None:
+        density.fit(rows)
+    elif has_fit_parameter(density, "sample_weight"):
+        density.fit(rows, sample_weight=weights)
+    else:
+        density.fit(rows[np.random.default_rng(0).choice(len(rows), len(rows), p=weights / weights.sum())])
 
 
 def _can_share(density):

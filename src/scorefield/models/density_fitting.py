@@ -7,12 +7,14 @@ from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import to_plain
+from scorefield.data.row_weights import uneven
 from scorefield.data.scaling import column_units, covariance_of_columns, decorrelation
 from scorefield.data.splits import same_rows, split_distinct, stratified_folds
 from scorefield.fields.diffusion import DiffusionField, init_diffusion_field
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian, fit_gaussian
 from scorefield.fields.mixtures import GaussianMixture
+from scorefield.fields.moments import effective_size, weighted_mean
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
 from scorefield.fields.student import fit_base
@@ -27,6 +29,8 @@ from scorefield.training.losses import (
     MultilevelDenoising,
     NoisyRows,
     Sliced,
+    Weighted,
+    WeightedRow,
     default_noise,
     mean_loss,
 )
@@ -48,29 +52,27 @@ MAX_MIXED_COLUMNS = 32  # of a mixture among the candidates: EM takes seconds be
 class FitsField:
     """Mixin of `ScoreDensity`: its fit of a numeric table."""
 
-    def _prepare(self, X):
+    def _prepare(self, X, weights=None):
         """Standardise the rows, split them, and set up the networks of the candidates."""
         key = key_from(self.random_state)
         self.dtype_ = X.dtype.str
         self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
         if self.standardize:
-            self.mean_, self.scale_ = column_units(X)
-            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)))
-        rows = as_rows(self._standardized(X))
-        names = self._candidates(*rows.shape) if self.model == "auto" else (self.model,)
-        noise = self._noise(rows)
-        kept, held = (
-            rows[index]
-            for index in split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), rows, self.validation_fraction)
-        )
-        if len(kept) < 2:
-            kept = held = rows
+            self.mean_, self.scale_ = column_units(X, weights)
+            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)), weights)
+        table = WeightedRow(as_rows(self._standardized(X)), weights)
+        names = self._candidates(*table.x.shape) if self.model == "auto" else (self.model,)
+        noise = self._noise(table)
+        split = split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), table.x, self.validation_fraction)
+        kept, held = (_part(table, index) for index in split)
+        if len(kept.x) < 2:
+            kept = held = table
         tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}
-        return Prepared(key, rows, noise, kept, held, tasks)
+        return Prepared(key, table, noise, kept, held, tasks)
 
     def _finish(self, prepared, trained):
         """Choose among the candidates, and keep what prediction and sampling need."""
-        key, rows = prepared.key, prepared.rows
+        key, table, rows = prepared.key, prepared.rows, prepared.rows.x
         for name, fit in trained.items():
             report = prepared.tasks[name].options["callback"]
             if report:
@@ -80,10 +82,14 @@ class FitsField:
         self.noise_ = self._noise_of(field, prepared.noise)
         if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
             _warn_of_a_rough_field(key, field, rows)
-        order = host_rng(key, Stream.START_ROWS).permutation(len(rows))[:MAX_START_ROWS]
+        rng = host_rng(key, Stream.START_ROWS)
+        if table.weight is None:
+            order = rng.permutation(len(rows))[:MAX_START_ROWS]
+        else:
+            order = rng.choice(len(rows), min(len(rows), MAX_START_ROWS), p=table.weight / table.weight.sum())
         self.start_rows_ = rows[np.sort(order)]
-        self.least_variance_ = _least_variance(field, rows, self.noise_)
-        self._set_anchor(key, field, rows)
+        self.least_variance_ = _least_variance(field, table, self.noise_)
+        self._set_anchor(key, field, table)
 
     def _candidates(self, n, d):
         """What "auto" tries at this number of rows, less the models that the objective or activation rules out."""
@@ -102,27 +108,29 @@ class FitsField:
             )
         return names
 
-    def _noise(self, rows):
+    def _noise(self, table):
         if self.noise != "auto":
             return float(self.noise)
         if self.objective in ("exact", "sliced"):
             return 0.0
-        return default_noise(*rows.shape) * (1.0 if self.standardize else float(np.sqrt(rows.var(axis=0).mean())))
+        unit = 1.0 if self.standardize else float(np.sqrt(_variances(table).mean()))
+        return default_noise(*table.x.shape) * unit
 
     def _choose(self, prepared, trained):
         """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
-        key, rows, noise, kept, held, tasks = prepared
+        key, table, noise, kept, held, tasks = prepared
+        rows = table.x
         if len(tasks) == 1:
             (name,) = tasks
             self.model_name_, self.history_ = name, history_of(trained.get(name))
             self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
-            return trained[name].model if tasks[name] else self._solve(key, name, rows, noise)
+            return trained[name].model if tasks[name] else self._solve(key, name, table, noise)
         common = noise or default_noise(*rows.shape)
         splits = [(kept, held)]
         if not trained and (groups := same_rows(rows)).max() + 1 >= SELECTION_FOLDS:
             # Few rows, and nothing to train: all of them may judge.
             folds = stratified_folds(np.zeros(len(rows)), groups, SELECTION_FOLDS, seed=0)
-            splits = [(rows[inner], rows[outer]) for inner, outer in folds]
+            splits = [(_part(table, inner), _part(table, outer)) for inner, outer in folds]
         # All at one noise: less of it would be in favour of a model where columns are constant.
         fields = [
             {name: trained[name].model if task else self._solve_noisy(key, name, inner, common)
@@ -130,8 +138,10 @@ class FitsField:
             for inner, _ in splits
         ]  # fmt: skip
         rng = host_rng(key, Stream.SELECTION_NOISE)
-        noisy = [[table + common * rng.normal(size=table.shape) for table in (inner, outer[:MAX_SELECTION_ROWS])]
-                 for inner, outer in splits]  # fmt: skip
+        noisy = [
+            [part._replace(x=part.x + common * rng.normal(size=part.x.shape)) for part in (inner, _first(outer))]
+            for inner, outer in splits
+        ]
         loss, losses = "minus log density", _mean_losses(fields, noisy, lambda *own: _minus_log_density(key, *own))
         if None in losses.values():
             loss = "denoising loss"
@@ -144,25 +154,27 @@ class FitsField:
         if self.verbose:
             told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
             ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
-        return self._solve(key, best, rows, noise) if best in SOLVED else trained[best].model
+        return self._solve(key, best, table, noise) if best in SOLVED else trained[best].model
 
-    def _solve(self, key, name, rows, noise):
+    def _solve(self, key, name, table, noise):
         """A field of standardised rows in closed form."""
         if self.objective == "sliced":
             raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
         if name == "mixture" and self.objective != "auto":
             raise ValueError(f"Expected objective 'auto' for model 'mixture', got {self.objective!r}.")
         # A Gaussian needs no noise; a trace of it makes constant columns regular.
-        return self._solve_noisy(key, name, rows, noise if name == "kernel" else self._gaussian_noise(noise))
+        return self._solve_noisy(key, name, table, noise if name == "kernel" else self._gaussian_noise(noise))
 
-    def _solve_noisy(self, key, name, rows, noise):
+    def _solve_noisy(self, key, name, table, noise):
+        options = {"noise": noise, "weights": table.weight}
         if name == "mixture":
-            return fit_mixture(host_rng(key, Stream.MIXTURE), rows, noise=noise)
+            return fit_mixture(host_rng(key, Stream.MIXTURE), table.x, **options)
+        options["covariance_of_rows"] = self._covariance(table)
         if name == "kernel":
-            return fit_kernel(key, rows, noise=noise, covariance_of_rows=self._covariance(rows)).field
-        return fit_gaussian(rows, noise=noise, covariance_of_rows=self._covariance(rows))
+            return fit_kernel(key, table.x, **options).field
+        return fit_gaussian(table.x, **options)
 
-    def _covariance(self, rows):
+    def _covariance(self, table):
         """Covariance of standardised rows; None if columns are not mixed.
 
         From two rows for each column on, the rows tell it by themselves. Fewer than one have no width in some
@@ -170,11 +182,12 @@ class FitsField:
         """
         if self.mix_ is None:
             return None
-        n, d = rows.shape
-        covariance, weight = covariance_of_columns(rows), np.clip(2 - n / d, 0, 1)
+        rows, weights = table
+        n, d = effective_size(rows, weights), rows.shape[1]
+        covariance, weight = covariance_of_columns(rows, weights), np.clip(2 - n / d, 0, 1)
         if weight == 0:
             return covariance
-        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_) @ self.mix_
+        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_, weights) @ self.mix_
         return (1 - weight) * covariance + weight * shrunk
 
     def _gaussian_noise(self, noise):
@@ -186,9 +199,11 @@ class FitsField:
             return float(field.sigma_min)
         return float(self._gaussian_noise(noise) if isinstance(field, Gaussian | GaussianMixture) else noise)
 
-    def _task(self, key, name, rows, held_out, noise):
+    def _task(self, key, name, table, held_out, noise):
         """A network to be trained on standardised rows."""
-        start, objective = self._network(key, name, rows, held_out, noise)
+        start, objective = self._network(key, name, table, held_out, noise)
+        if table.weight is not None:
+            objective = Weighted(objective)
         report = ProgressReport(self, name, self.verbose)
         options = {
             "learning_rate": self.learning_rate,
@@ -197,10 +212,11 @@ class FitsField:
             "patience": PATIENCE if self.early_stopping else None,
             "callback": report if report.wanted else None,
         }
-        return Task(key, start, rows, objective, held_out, options)
+        return Task(key, start, _for_training(table), objective, _for_training(held_out), options)
 
-    def _network(self, key, name, rows, held_out, noise):
+    def _network(self, key, name, table, held_out, noise):
         """The untrained network and its objective."""
+        rows = table.x
         options = {"hidden": tuple(self.hidden), "activation": self.activation}
         if name == "diffusion":
             if self.objective not in ("auto", "denoising"):
@@ -209,8 +225,12 @@ class FitsField:
             return init_diffusion_field(key, rows, sigma_min=sigma, **options), MultilevelDenoising()
         if name == "energy":
             gaussian = self.tails == "gaussian"
-            known = {"noise": noise, "covariance_of_rows": self._covariance(rows)}
-            base = fit_gaussian(rows, **known) if gaussian else fit_base(rows, held_out, **known)
+            known = {"noise": noise, "covariance_of_rows": self._covariance(table), "weights": table.weight}
+            base = (
+                fit_gaussian(rows, **known)
+                if gaussian
+                else fit_base(rows, held_out.x, held_weights=held_out.weight, **known)
+            )
             start = init_energy_field(key, base, **options)
         else:
             start = init_vector_field(key, rows.shape[1], **options)
@@ -222,11 +242,31 @@ class FitsField:
         return start, NoisyRows(objective, noise) if noise else objective
 
 
-def _least_variance(field, rows, noise):
+def _part(table, index):
+    """Some rows of a table, with a mean weight of 1."""
+    return WeightedRow(table.x[index], None if table.weight is None else uneven(table.weight[index]))
+
+
+def _first(table):
+    return WeightedRow(*(None if leaf is None else leaf[:MAX_SELECTION_ROWS] for leaf in table))
+
+
+def _for_training(table):
+    return table.x if table.weight is None else table._replace(weight=table.weight.astype(np.float32))
+
+
+def _variances(table):
+    """Variance of each column."""
+    if table.weight is None:
+        return table.x.var(axis=0)
+    return weighted_mean((table.x - weighted_mean(*table)) ** 2, table.weight)
+
+
+def _least_variance(field, table, noise):
     """Variance along the narrowest direction of the rows with noise, or of a part of a mixture, which has it."""
     if isinstance(field, GaussianMixture):
         return float(np.linalg.eigvalsh(np.asarray(field.covariances, np.float64)).min())
-    covariance = np.cov(rows, rowvar=False, dtype=np.float64).reshape(rows.shape[1], -1)
+    covariance = np.cov(table.x, rowvar=False, dtype=np.float64, aweights=table.weight).reshape(table.x.shape[1], -1)
     return float(np.linalg.eigvalsh(covariance)[0].clip(0)) + noise**2
 
 
@@ -250,21 +290,21 @@ def _mean_losses(fields, splits, loss):
 def _minus_log_density(key, field, kept, held):
     """Mean of minus the log density of held-out rows with noise; None if a few draws do not normalise it."""
     if isinstance(field, DiffusionField):
-        return -float(map_rows(FlowLogDensity(field), held.astype(np.float32)).mean(dtype=np.float64))
-    values = map_rows(Method(field, "potential"), held.astype(np.float32))
+        return -float(weighted_mean(map_rows(FlowLogDensity(field), held.x.astype(np.float32)), held.weight))
+    values = map_rows(Method(field, "potential"), held.x.astype(np.float32))
     offset = 0.0
     if not field.normalized:
         anchor = importance_constant(
             key,
             Method(field, "potential"),
-            importance_proposal(kept, degrees=base_degrees(field)),
+            importance_proposal(kept.x, degrees=base_degrees(field)),
             n_draws=SELECTION_POINTS,
             anneal=False,
         )
         if anchor.error > SELECTION_ERROR:
             return None
         offset = anchor.offset
-    return -float(values.mean(dtype=np.float64)) - offset
+    return -float(weighted_mean(values, held.weight)) - offset
 
 
 def base_degrees(field):
@@ -274,7 +314,8 @@ def base_degrees(field):
 
 def _denoising_loss(key, field, held, noise):
     at_noise = field.at(noise) if isinstance(field, DiffusionField) else field
-    return mean_loss(key, at_noise, Denoising(noise), np.tile(held, (SELECTION_DRAWS, 1)))
+    weights = None if held.weight is None else np.tile(held.weight, SELECTION_DRAWS)
+    return mean_loss(key, at_noise, Denoising(noise), np.tile(held.x, (SELECTION_DRAWS, 1)), weights)
 
 
 def history_of(fit):

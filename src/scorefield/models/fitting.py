@@ -4,9 +4,9 @@ import contextlib
 from typing import NamedTuple
 
 import jax
-import numpy as np
 
 from scorefield._jax.errors import DivergedError
+from scorefield.training.losses import WeightedRow
 from scorefield.training.together import Task, train_together
 
 
@@ -14,23 +14,24 @@ class Prepared(NamedTuple):
     """A table ready to be learned from: standardised rows, the split that models are chosen by, networks to train."""
 
     key: jax.Array
-    rows: np.ndarray
+    rows: WeightedRow  # of arrays
     noise: float
-    kept: np.ndarray
-    held: np.ndarray
+    kept: WeightedRow
+    held: WeightedRow
     tasks: dict[str, Task | None]  # by the candidate's name; None where it is solved in closed form
 
 
 def fit_together(densities, tables, names=None):
     """Fit each density to its table; the networks of all of them that have one shape train in one program.
 
-    Every fit draws the random numbers that it would draw alone. `names` are put before the errors of each.
+    A table is a pair of rows and their weights, or None. Every fit draws the random numbers that it would draw alone.
+    `names` are put before the errors of each.
     """
     names = [""] * len(densities) if names is None else names
     prepared = []
-    for density, X, name in zip(densities, tables, names, strict=True):
+    for density, (X, weights), name in zip(densities, tables, names, strict=True):
         with errors_begin_with(name):
-            prepared.append(density._prepare(X))
+            prepared.append(density._prepare(X, weights))
     wanted = [(number, model) for number, own in enumerate(prepared) for model, task in own.tasks.items() if task]
     try:
         results = train_together([prepared[number].tasks[model] for number, model in wanted])

@@ -232,11 +232,11 @@ def gaps_tell_labels(n_gaps, labels):
     return found.pvalue < GAPS_BY_CHANCE and found.statistic / (len(labels) - 1) > LEAST_TOLD
 
 
-def fit_generator(key, space, rows, labels, *, hidden, noise=None, max_steps=None, callback=None):
+def fit_generator(key, space, rows, labels, *, hidden, weights=None, noise=None, max_steps=None, callback=None):
     """A `RowModel` for generating rows and filling gaps, whose labels are given and not learned; and its records."""
     model, joint = fit_row_model(
-        key, space, rows, labels, np.bincount(labels) / len(labels), label_weight=0.0, n_members=GENERATOR_MEMBERS,
-        hidden=hidden, noise=NOISE if noise is None else noise,
+        key, space, rows, labels, np.bincount(labels, weights) / len(labels), weights=weights, label_weight=0.0,
+        n_members=GENERATOR_MEMBERS, hidden=hidden, noise=NOISE if noise is None else noise,
         max_steps=GENERATOR_STEPS if max_steps is None else max_steps, callback=callback,
     )  # fmt: skip
     return model, joint.fits

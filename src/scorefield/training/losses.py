@@ -49,6 +49,23 @@ class NoisyRows:
         return self.objective(field, key_rest, x + self.sigma * jax.random.normal(key_noise, x.shape))
 
 
+class WeightedRow(NamedTuple):
+    """A row, and its weight where rows have some."""
+
+    x: Any
+    weight: Any = None
+
+
+@pytree
+class Weighted:
+    """An objective at a `WeightedRow`, times its weight."""
+
+    objective: Any
+
+    def __call__(self, field: Field, key: jax.Array, row: WeightedRow) -> jax.Array:
+        return row.weight * self.objective(field, key, row.x)
+
+
 @pytree
 class Sliced:
     """1/2 |s|^2 + v' (grad s) v averaged over random directions v."""
@@ -125,8 +142,8 @@ def _losses(key: jax.Array, field: Any, objective: Any, rows: jax.Array) -> jax.
     return jax.vmap(lambda k, x: objective(field, k, x))(keys, rows)
 
 
-def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> float:
-    """Mean of an objective over the rows of a table, with one key per row."""
+def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object, weights: np.ndarray | None = None) -> float:
+    """Weighted mean of an objective over the rows of a table, with one key per row."""
     table = as_rows(rows, minimum=1)
     size = min(rows_per_call(), bucket(len(table)))
     losses = []
@@ -134,7 +151,7 @@ def mean_loss(key: jax.Array, field: Field, objective: Any, rows: object) -> flo
         block = table[start : start + size]
         values = _losses(jax.random.fold_in(key, start), field, objective, pad_rows(block, size))
         losses.append(np.asarray(values)[: len(block)])
-    return float(np.concatenate(losses).mean(dtype=np.float64))
+    return float(np.average(np.concatenate(losses).astype(np.float64), weights=weights))
 
 
 def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
