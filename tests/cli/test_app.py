@@ -529,7 +529,7 @@ BAD_FILES = {
     "latin.csv": ("name,fraud\nJosé,0\nx,1\n".encode("latin-1"), "--encoding latin-1"),
     "ragged.csv": (b"a,fraud\n1,0\n2,1,5,6\n", "Expected"),
     "longer.csv": (b"a,b,fraud\n1,2,0,9\n3,4,1,9\n", "Expected a table"),
-    "comma.csv": (b"a;fraud\n" + b"13,75;0\n0,99;1\n" * 20, "decimal point"),
+    "thousands.csv": (b"a;fraud\n" + b"13,750;0\n1,990;1\n" * 20, "the kind 'number:point' or 'number:comma'"),
     "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "Expected "),
     "missing.csv": (b"a,fraud\n" + b"1,0\n,1\n" * 20, "Expected"),
     "nolabel.csv": (b"a,fraud\n" + b"1,0\n2,\n" * 20, "20 missing"),

@@ -241,8 +241,6 @@ def test_all_problems_are_reported_at_once_with_the_options_that_avoid_them(tmp_
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        ("a;b\n1,5;x\n2;y\n", ["--decimal", ","]),
-        ('a,b\n"1,234.50",x\n12.5,y\n', ["--as", "a=category"]),
         ('"a, b",c\n' + "1,2\n" * 60 + "".join(f"t{i},1\n" for i in range(4)), ["--as", '"a, b=category"']),
     ],
 )

@@ -116,7 +116,7 @@ def columns_as(given):
     """Names to kinds, from texts such as zip=category."""
     if not given:
         return {}
-    from scorefield.data.kinds import KINDS as COLUMN_KINDS
+    from scorefield.data.kinds import GIVEN_KINDS as COLUMN_KINDS
 
     found = {}
     for pair in words(given):

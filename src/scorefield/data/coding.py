@@ -20,7 +20,15 @@ from scorefield.data.cells import (
     whole_array,
 )
 from scorefield.data.grids import Grid
-from scorefield.data.texts import TICK, date_style, read_dates, read_numbers, write_dates, write_numbers
+from scorefield.data.texts import (
+    TICK,
+    date_style,
+    is_missing_word,
+    read_dates,
+    read_numbers,
+    write_dates,
+    write_numbers,
+)
 from scorefield.data.zones import nearest_midnights, zone_in
 
 MAX_LEVELS = 64
@@ -205,9 +213,15 @@ def like_fitted(cells, column):
 
 def _read_text(cells, column):
     """Cells of text as the numbers or times of the fitted column."""
+    missing = [
+        known and is_missing_word(cell, column.text) for cell, known in zip(cells.values, cells.known, strict=True)
+    ]
+    cells = dataclasses.replace(cells, known=cells.known & ~np.array(missing, dtype=bool))
     texts, values = [str(value) for value in cells.values[cells.known]], None
+    if not texts:
+        return empty_cells({"form": column.form, "unit": column.unit}, len(cells.known)), None
     if column.form in NUMERIC:
-        values = read_numbers(texts)
+        values = read_numbers(texts, column.text)
     elif column.form == "time" and column.unit != "period":
         values = _ticks_of(texts, column)
     if values is None and column.levels:

@@ -11,8 +11,9 @@ from scorefield.data.frames import write_pandas
 from scorefield.data.keys import key_reason
 from scorefield.data.kinds import SET_ASIDE, classify, tally, wanted_kinds
 from scorefield.data.leaks import leaks
+from scorefield.data.recognition import style_in_words
 from scorefield.data.splits import same_cells
-from scorefield.data.texts import write_dates
+from scorefield.data.texts import write_dates, write_numbers
 from scorefield.data.zones import local_times, zone_in
 
 TITLES = {"column": "column", "kind": "kind", "gaps": "gaps", "values": "values", "treatment": "what is done with it"}
@@ -175,6 +176,8 @@ def _shown(column, values):
         return _shown_times(column, values)
     if column.form == "duration":
         return [str(np.timedelta64(int(value), column.unit).astype("timedelta64[us]").item()) for value in values]
+    if column.text is not None and "decimal" in column.text:
+        return write_numbers(values.astype(float), column.text)
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
     return [text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..." for text in texts]
 
@@ -210,6 +213,8 @@ def _treatment(column, levels, counts, gaps, reason):
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
     parts = [f"modelled as {MODELLED_AS[column.kind]}"]
+    if column.text is not None and ("order" in column.text or "decimal" in column.text):
+        parts.append(f"read as {style_in_words(column.text)}")
     if column.pool:
         parts.append(f"{len(column.pool)} rare levels are pooled")
     if gaps:

@@ -9,6 +9,7 @@ import numpy as np
 from scorefield.data.cells import NUMERIC, level_keys, positions
 from scorefield.data.keys import EXACT, FEW_ROWS, MANY, MOSTLY_DISTINCT, key_reason, looks_like_id
 from scorefield.data.objects import is_uuid
+from scorefield.data.recognition import DECIDED_KINDS, read_everyday
 from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
 
 KINDS = (
@@ -24,6 +25,7 @@ KINDS = (
     "text",
     "constant",
 )
+GIVEN_KINDS = (*KINDS, *DECIDED_KINDS)  # those that a user may name
 NUMBER_KINDS = ("number", "whole number", "spiked number", "date", "duration")
 LEVEL_KINDS = ("ordered", "flag", "category")
 SET_ASIDE = ("identifier", "text")
@@ -56,7 +58,7 @@ def classify(table, columns=None):
     for name in table.names:
         cells = table.cells(name)
         if name in wanted:
-            kind, (cells, problem) = wanted[name], _honour(wanted[name], cells)
+            kind, (cells, problem) = wanted[name].partition(":")[0], _honour(wanted[name], cells)
         else:
             kind, cells, problem = _infer(name, cells, table.is_plain)
         if problem is None and kind not in SET_ASIDE:
@@ -117,9 +119,9 @@ def wanted_kinds(names, columns):
         raise ValueError(
             f"Expected names of columns in `columns`, got {_listed(unknown)}; the table has {_listed(names)}."
         )
-    odd = [kind for kind in wanted.values() if kind not in KINDS]
+    odd = [kind for kind in wanted.values() if kind not in GIVEN_KINDS]
     if odd:
-        raise ValueError(f"Expected kinds of columns, got {_listed(odd)}; the kinds are {_listed(KINDS)}.")
+        raise ValueError(f"Expected kinds of columns, got {_listed(odd)}; the kinds are {_listed(GIVEN_KINDS)}.")
     return wanted
 
 
@@ -159,6 +161,11 @@ def _infer(name, cells, plain):
     if len(levels) == 1:
         return "constant", cells, None
     if cells.form == "object":
+        read, problem = read_everyday(cells, levels)
+        if problem is not None:
+            return "", cells, problem
+        if read is not None:
+            return ("date" if read.form == "time" else _number_kind(*tally(read))), read, None
         kind, cells = _infer_text(name, cells, levels, counts)
         return kind, cells, _stray_text(levels) if kind in SET_ASIDE else None
     if cells.order is not None or cells.form == "flag":
@@ -294,6 +301,12 @@ def _honour(kind, cells):
     if cells.form == "unknown":
         return cells, _unknown_cells(cells)
     levels, _ = tally(cells)
+    kind, _, choice = kind.partition(":")
+    if cells.form == "object" and kind in NUMBER_KINDS:
+        read, problem = read_everyday(cells, levels, choice)
+        if problem is not None:
+            return cells, problem
+        cells, levels = (cells, levels) if read is None else (read, tally(read)[0])
     if kind in NUMBER_KINDS and cells.order is not None:
         return cells, f"expected a dtype without categories for the kind {kind!r}, got one with them; convert it."
     if kind in ("number", "whole number", "spiked number"):

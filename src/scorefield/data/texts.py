@@ -5,6 +5,13 @@ import re
 import numpy as np
 
 from scorefield.data.cells import clip_to_day, clip_to_years
+from scorefield.data.everyday import (
+    MISSING,
+    read_everyday_dates,
+    read_everyday_number,
+    write_everyday_dates,
+    write_everyday_number,
+)
 
 TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
 ISO = re.compile(rf"\d{{4}}-\d\d-\d\d(?:(?P<mark>[T ]){TIME}(?P<zone>Z|[+-]\d\d:?\d\d)?)?")
@@ -29,6 +36,8 @@ def date_style(text):
 
 def read_dates(texts, style):
     """Ticks of the unit `TICK[style["unit"]]`, or None if a text has another style or is not a date."""
+    if "order" in style:
+        return read_everyday_dates(texts, style)
     end = -len(style["suffix"]) or None
     if not all(text.endswith(style["suffix"]) for text in texts):
         return None
@@ -44,8 +53,10 @@ def read_dates(texts, style):
 def write_dates(ticks, style):
     """ISO text of a style, of ticks as `read_dates` gives them."""
     unit = TICK[style["unit"]]
-    ticks = clip_to_day(ticks, unit) if style["clock"] else clip_to_years(ticks, unit)
+    ticks = clip_to_day(ticks, unit) if style.get("clock") else clip_to_years(ticks, unit)
     texts = np.datetime_as_string(ticks.view(f"datetime64[{unit}]"), unit=style["unit"]).tolist()
+    if "order" in style:
+        return write_everyday_dates(texts, style)
     if style["clock"]:
         return [text[len(MIDNIGHT) :] for text in texts]
     mark = style["mark"] or "T"
@@ -65,8 +76,16 @@ def number_style(texts):
     return None
 
 
-def read_numbers(texts):
-    """Numbers of text, or None if one cannot be read."""
+def is_missing_word(text, style):
+    """True for words such as NA among dates and numbers in everyday spelling."""
+    return style is not None and ("order" in style or "decimal" in style) and text in MISSING
+
+
+def read_numbers(texts, style=None):
+    """Numbers of text in a style, or None if one cannot be read."""
+    if style is not None and "decimal" in style:
+        numbers = [read_everyday_number(text, style) for text in texts]
+        return None if None in numbers else np.array(numbers, dtype=np.float64)
     try:
         return np.array([float(text) for text in texts], dtype=np.float64)
     except ValueError:
@@ -75,6 +94,8 @@ def read_numbers(texts):
 
 def write_numbers(numbers, style):
     """Text of a style: a fixed number of decimals, or as few as a number needs."""
+    if "decimal" in style:
+        return [write_everyday_number(number, style) for number in numbers.tolist()]
     if style["decimals"] is not None:
         return [f"{number:.{style['decimals']}f}" for number in numbers.tolist()]
     return [repr(int(number)) if number.is_integer() else repr(number) for number in numbers.tolist()]

@@ -28,7 +28,10 @@ def is_mixed(X, columns=None):
     if is_frame(X):
         table = Table(X)
         found = classify(table, columns)
-        plain = [kind in PLAIN_KINDS and cells.form in NUMERIC and cells.known.all() for _, kind, cells in found]
+        plain = [
+            kind in PLAIN_KINDS and cells.form in NUMERIC and cells.text is None and cells.known.all()
+            for _, kind, cells in found
+        ]
         return not all(plain)
     array = X if isinstance(X, np.ndarray) else np.asarray(Table(X).native) if isinstance(X, list | tuple) else None
     if array is None or array.ndim != 2:

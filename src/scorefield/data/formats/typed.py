@@ -17,8 +17,6 @@ FEW_WORDS = 3  # different texts among numbers that may all mean a gap
 INT64_END = 2.0**63
 WHOLE = r"^[+-]?\d+$"
 LEADING_ZERO = r"^[+-]?0\d"
-DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
-THOUSANDS = {".": r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$", ",": r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"}  # by decimal mark
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
@@ -173,7 +171,7 @@ def _typed(name, text, numeric, how):
     """The typed column of `text`, of which the cells `numeric` are numbers."""
     pa = import_pyarrow()
     pc = pa.compute
-    if how.kind in TEXT_KINDS:
+    if how.kind in TEXT_KINDS or (how.kind or "").partition(":")[1]:  # a kind such as number:comma reads text itself
         return Column("text", text), []
     n_known, n_numbers = len(text) - text.null_count, pc.sum(numeric).as_py() or 0
     if not n_known:
@@ -186,7 +184,7 @@ def _typed(name, text, numeric, how):
         return _numbers(name, pc.if_else(numeric, text, None), how)
     if as_numbers or (how.kind is None and n_odd and n_numbers >= MOSTLY * (n_numbers + n_odd)):
         return Column("text", text), [_odd_cells(name, text, odd, n_numbers, how)]
-    return Column("text", text), _marks(name, text, numeric, how.decimal) if how.kind is None and how.decimal else []
+    return Column("text", text), []
 
 
 def _are_numbers(text):
@@ -228,22 +226,6 @@ def _odd_cells(name, text, odd, n_numbers, how):
         f"{_place(odd, how)}{more}; {', or '.join(said)}.",
         next(iter(remedies), ()),
     )
-
-
-def _marks(name, text, numeric, decimal):
-    """Problems of numbers with decimal commas or with marks between thousands."""
-    pc = import_pyarrow().compute
-    as_category = option("--as", f"{name}=category")
-    otherwise = f"or {shlex.join(as_category)} if the column holds categories."
-    comma, whole = (pc.match_substring_regex(text, pattern) for pattern in (DECIMAL_COMMA, WHOLE))
-    if decimal == "." and pc.any(comma).as_py() and pc.all(pc.or_(comma, whole)).as_py():
-        said = f"Expected a decimal point in the numbers of column {name!r}, got {text.filter(comma)[0].as_py()!r}"
-        return [Problem(f"{said}; --decimal , if the file has decimal commas, {otherwise}", ("--decimal", ","))]
-    marked = pc.match_substring_regex(text, THOUSANDS[decimal])
-    if pc.any(marked).as_py() and pc.all(pc.or_(marked, numeric)).as_py():
-        said = f"Expected numbers without marks in column {name!r}, got {text.filter(marked)[0].as_py()!r}"
-        return [Problem(f"{said}; remove the marks between thousands, {otherwise}", as_category)]
-    return []
 
 
 def _infinite(name, numbers, text, how):
