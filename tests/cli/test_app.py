@@ -291,6 +291,22 @@ def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
         assert value in err
 
 
+def test_rows_that_are_not_shown_are_not_explained(fitted, tmp_path, monkeypatch, capsys):
+    folder, table = fitted
+    table[:8].to_csv(tmp_path / "rows.csv", index=False)
+    code, out, _ = run(monkeypatch, capsys, "explain", folder / "m.skops", tmp_path / "rows.csv")
+    assert code == 0
+    assert [line.partition(":")[0] for line in out.splitlines() if line.startswith("row ")] == [
+        f"row {i}" for i in range(5)
+    ]
+    assert "... and 3 more rows; --output writes" in out
+    options = ("-o", tmp_path / "all.csv")
+    code, out, _ = run(monkeypatch, capsys, "explain", folder / "m.skops", tmp_path / "rows.csv", *options)
+    assert code == 0
+    assert "... and 3 more rows\n" in out
+    assert len(pd.read_csv(tmp_path / "all.csv")) == 8
+
+
 def test_predict_carries_columns_over_as_they_are_written(fitted, tmp_path, monkeypatch, capsys):
     folder, table = fitted
     new = table[:3].assign(id=["007", " 8", ""], hour=[" 1", "02", "3 "])

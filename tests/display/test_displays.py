@@ -241,7 +241,9 @@ def test_an_explanation_is_drawn_as_bars_that_sum_up(rng):
     assert any(text.startswith("a = ") for text in texts)
     display.ax_.figure.canvas.draw()  # a dollar sign is no formula
     few = ExplanationDisplay.from_estimator(model, X.to_numpy(), row=3, n_columns=2)
-    assert len(few.ax_.patches) == 2
+    assert len(few.ax_.patches) == 3  # two columns, and the others together
+    assert abs(sum(bar.get_width() for bar in few.ax_.patches) - sum(widths)) < 0.01
+    assert few.ax_.get_yticklabels()[-1].get_text() == "the other column"
 
 
 def test_intervals_of_calibration_cover_honest_probabilities_and_not_others(rng):

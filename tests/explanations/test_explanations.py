@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import ScoreClassifier, ScoreDensity, boundary_distance, counterfactuals, explain, find_boundary
+from scorefield._jax.batching import map_rows
+from scorefield.explanations.row_views import summands, view_of
+from scorefield.inference import attribution
 
 LIGHT = {"hidden": (16, 16), "max_steps": 60, "n_members": 2, "random_state": 0}
 
@@ -116,6 +120,55 @@ def test_contributions_in_a_mixed_table(people, mixed_model):
     assert colour[red].mean() > colour[~red].mean() + 0.5
     assert "age" in str(found)
     assert "35 more rows" in str(found)
+
+
+def test_the_columns_that_are_not_named_are_added_up(rng):
+    found = explain(lambda x: jnp.array([0.0, x @ jnp.arange(1.0, 8.0)]), rng.normal(size=(2, 7)), 1, np.zeros((3, 7)))
+    shown = re.findall(r"^ +([+-]\d+\.\d\d)  ", str(found).split("row 1")[0], flags=re.MULTILINE)
+    assert len(shown) == 6
+    assert abs(sum(map(float, shown)) - (found.log_odds[0] - found.baseline_log_odds[0])) < 6 * 0.005 + 1e-3
+    assert "the 2 other columns" in str(found)
+    assert found.others(0, 6)[0] == "the other column"
+    assert found.others(0, 7) is None
+
+
+@pytest.mark.parametrize("width", [1.0, 0.02])
+def test_lines_are_refined_where_a_threshold_is_steep(rng, monkeypatch, width):
+    """Contributions are right at any width, for fewer gradients than evenly spaced ones that resolve the threshold."""
+    lines = []
+
+    def counted(function, rows, **options):
+        if isinstance(function, attribution.SegmentContributions):
+            lines.append(len(rows))
+        return map_rows(function, rows, **options)
+
+    monkeypatch.setattr(attribution, "map_rows", counted)
+
+    def steep(x):
+        return jnp.array([0.0, 2 * jnp.tanh((x[0] - 0.4) / width) + 0.5 * x[1]])
+
+    X, baselines, done = rng.normal(size=(20, 2)), rng.normal(size=(16, 2)), []
+    found = explain(steep, X, 1, baselines, progress=lambda *rows: done.append(rows))
+    exact = 2 * np.tanh((X[:, 0] - 0.4) / width) - np.mean(2 * np.tanh((baselines[:, 0] - 0.4) / width))
+    assert np.abs(found.contributions[:, 0] - exact).max() < 4 * attribution.TOLERANCE
+    assert np.abs(found.contributions[:, 1] - 0.5 * (X[:, 1] - baselines[:, 1].mean())).max() < 1e-4
+    assert attribution.NODES * sum(lines) < 128 * len(X) * len(baselines)
+    assert done == [(20, 20)]
+    monkeypatch.setattr(attribution, "HALVINGS", 0)
+    whole = explain(steep, X, 1, baselines)
+    assert (np.abs(whole.contributions[:, 0] - exact).max() > 4 * attribution.TOLERANCE) == (width < 0.1)
+
+
+def test_the_networks_and_the_rules_of_a_model_add_up(people, mixed_model):
+    frame, _ = people
+    view = view_of(mixed_model)
+    inputs = view.inputs(view.read(frame[:50]))
+    parts = summands(view.input_logits())
+    assert len(parts) == 2  # without rules there would be nothing to test
+    logits, first, second = (np.asarray(map_rows(f, inputs)) for f in (view.input_logits(), *parts))
+    np.testing.assert_allclose(first + second, logits, atol=1e-4)
+    assert np.abs(first).max() > 0.1
+    assert np.abs(second).max() > 0.1
 
 
 def test_what_cannot_be_explained_is_refused(rng):

@@ -166,14 +166,20 @@ def explain(
     _check_model_file(model)
 
     from scorefield.cli import commands
+    from scorefield.explanations.explanation import SHOWN_ROWS
     from scorefield.explanations.explanation import explain as explain_rows
     from scorefield.files.model_files import load_model
 
     found = load_model(model)
     label, wanted = (commands.known_label(found, *given) for given in ((label, "--label"), (target, "--target")))
     rows = commands.rows_for(found, data, reading)
-    with working("explaining", quiet):
-        explained = explain_rows(found["model"], rows, label)
+    shown = rows if output is not None or as_json else rows[:SHOWN_ROWS]
+    announce("explaining", quiet)
+    with progress_bar(error_console(), quiet) as bar:
+        task = bar.add_task("explaining", total=len(shown))
+        explained = explain_rows(
+            found["model"], shown, label, progress=lambda done, total: bar.update(task, completed=done)
+        )
     near = None
     if wanted is not None:
         with working("looking for near rows", quiet):
@@ -185,6 +191,8 @@ def explain(
         echo_json(commands.explained(explained, near))
         return
     typer.echo(explained)
+    if len(shown) < len(rows):
+        typer.echo(f"... and {len(rows) - len(shown)} more rows; --output writes the contributions to all of them")
     if near is not None:
         typer.echo(f"nearest credible rows of {target}:\n{near}")
     if output is not None:

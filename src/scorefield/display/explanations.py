@@ -13,11 +13,11 @@ class ExplanationDisplay:
     Parameters
     ----------
     columns : list
-        Names, the strongest first.
+        Names, the strongest first; the last one may stand for all others.
     contributions : ndarray
         In nats.
     values : list of str
-        Cells of the row.
+        Cells of the row; empty for the columns that are drawn together.
     label : label
         The class that is explained.
     log_odds, baseline : float
@@ -51,10 +51,12 @@ class ExplanationDisplay:
     @classmethod
     def from_explanation(cls, explanation, X, row=0, n_columns=10, ax=None, **plot):
         """Draw one row of an :class:`Explanation` of the table X."""
-        shown = explanation.strongest(row, n_columns)
+        shown, others = explanation.strongest(row, n_columns), explanation.others(row, n_columns)
         cells = _cells(X, row, explanation.columns)
+        cells = [*(cells[name] for name, _ in shown), *[""] * (others is not None)]
+        shown = [*shown, *filter(None, [others])]
         display = cls(
-            [name for name, _ in shown], np.array([value for _, value in shown]), [cells[name] for name, _ in shown],
+            [name for name, _ in shown], np.array([value for _, value in shown]), cells,
             explanation.labels.tolist()[row], float(explanation.log_odds[row]),
             float(explanation.baseline_log_odds[row]),
         )  # fmt: skip
@@ -65,7 +67,10 @@ class ExplanationDisplay:
         title = f"log odds of {plain_label(self.label)}: {self.log_odds:+.2f}, {self.baseline:+.2f} on average"
         self.ax_ = new_axes(ax, ["contribution in nats"], title)
         colours = np.where(self.contributions > 0, COLOURS[1], COLOURS[0]).tolist()
-        names = [f"{plain_label(name)} = {value}" for name, value in zip(self.columns, self.values, strict=True)]
+        names = [
+            f"{plain_label(name)} = {value}".removesuffix(" = ")
+            for name, value in zip(self.columns, self.values, strict=True)
+        ]
         places = np.arange(len(names))[::-1]
         self.ax_.barh(places, self.contributions, **{"color": colours, **options})
         self.ax_.set_yticks(places, names)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from scorefield.explanations.posterior import class_index
-from scorefield.explanations.row_views import view_of
+from scorefield.explanations.row_views import summands, view_of
 from scorefield.inference.attribution import contributions
 from scorefield.inference.decisions import OneAgainstRest
 
@@ -48,6 +48,15 @@ class Explanation:
         order = np.argsort(-np.abs(self.contributions[row]), kind="stable")[:n]
         return [(self.columns[j], float(self.contributions[row, j])) for j in order]
 
+    def others(self, row, n=SHOWN_COLUMNS):
+        """What the columns that `strongest` leaves out add up to, as (words, contribution); None where it has all."""
+        left = len(self.columns) - n
+        if left <= 0:
+            return None
+        shown = sum(value for _, value in self.strongest(row, n))
+        words = "the other column" if left == 1 else f"the {left} other columns"
+        return words, float(self.contributions[row].sum()) - shown
+
     def __str__(self):
         lines = []
         for row in range(min(len(self.labels), SHOWN_ROWS)):
@@ -55,13 +64,14 @@ class Explanation:
                 f"row {row}: log odds of {self.labels.tolist()[row]!r} {self.log_odds[row]:+.2f}, "
                 f"{self.baseline_log_odds[row]:+.2f} on average"
             )
-            lines += [f"  {value:+8.2f}  {name}" for name, value in self.strongest(row)]
+            shown = [*self.strongest(row), *filter(None, [self.others(row)])]
+            lines += [f"  {value:+8.2f}  {name}" for name, value in shown]
         if len(self.labels) > SHOWN_ROWS:
             lines.append(f"... and {len(self.labels) - SHOWN_ROWS} more rows")
         return "\n".join(lines)
 
 
-def explain(model, X, label=None, baseline=None):
+def explain(model, X, label=None, baseline=None, progress=None):
     """Contributions of columns to the log odds of rows.
 
     The posterior's score field is integrated along straight lines from baseline rows to each row; every column gets its
@@ -77,6 +87,9 @@ def explain(model, X, label=None, baseline=None):
         The class to explain. None takes the second of two classes, and the predicted one of more.
     baseline : array or DataFrame of shape (k, d), default=None
         Rows to compare with. None takes some of the rows that a ScoreClassifier was fitted to, of all classes.
+    progress : callable, default=None
+        Called with the numbers of rows that are explained and of all rows. Long tables take a while: the contributions
+        of a row need some thousand gradients.
 
     Returns
     -------
@@ -98,14 +111,30 @@ def explain(model, X, label=None, baseline=None):
     baselines = _drawn_by_frequency(view) if baseline is None else view.read(baseline)
     wanted = _explained_classes(view, baselines, X, len(rows), label)
     found, log_odds, start = np.zeros((len(rows), len(view.names))), np.zeros(len(rows)), np.zeros(len(rows))
+    done = 0
+
+    def advance(n):
+        nonlocal done
+        done += n
+        if progress is not None:
+            progress(done, len(rows))
+
     with jax.enable_x64(view.double):
         for k in np.unique(wanted):
             own = np.flatnonzero(wanted == k)
-            odds = OneAgainstRest(view.input_logits(), np.int32(k))
-            parts, log_odds[own], start[own] = contributions(odds, view.inputs(rows[own]), view.inputs(baselines))
+            inputs = view.inputs(rows[own]), view.inputs(baselines)
+            parts, log_odds[own], start[own] = contributions(_log_odds(view, k), *inputs, advance)
             np.add.at(found, (own[:, None], view.input_columns[None]), parts)
     labels = wanted if view.classes is None else view.classes[wanted]
     return Explanation(view.names, labels, found, log_odds, start)
+
+
+def _log_odds(view, k):
+    """Functions of the inputs that add up to the log odds of class k."""
+    logits = view.input_logits()
+    # Log odds of two classes are linear in the logits, those of one class against several others are not.
+    parts = summands(logits) if view.classes is not None and len(view.classes) == 2 else (logits,)
+    return [OneAgainstRest(part, np.int32(k)) for part in parts]
 
 
 def _explained_classes(view, baselines, X, n, label):

@@ -3,6 +3,8 @@
 `explain`, `boundary_distance` and `counterfactuals` work on either through the same few methods.
 """
 
+import dataclasses
+
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +17,8 @@ from scorefield.data.row_space import RowSpace
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.table_input import is_frame, numbers_as_table
 from scorefield.explanations.posterior import check_rows, logits_function, widened
+from scorefield.fields.joint import JointEnergies
+from scorefield.inference.functions import OfRawRows, Plus, Times
 
 
 def view_of(model):
@@ -24,6 +28,22 @@ def view_of(model):
         if hasattr(model, "space_"):
             return MixedView(model)
     return NumericView(model)
+
+
+def summands(logits):
+    """Functions that add up to `logits`: the networks of a joint model, and its rules with their steep thresholds."""
+    if isinstance(logits, Method) and isinstance(logits.model, JointEnergies) and logits.model.rules is not None:
+        joint = logits.model
+        networks = dataclasses.replace(joint, rules=None, share=None)
+        rules = dataclasses.replace(networks, members=(joint.rules,))
+        shares = ((networks, 1 - joint.share), (rules, joint.share))
+        return tuple(Times(Method(part, logits.name), share) for part, share in shares)
+    if isinstance(logits, Plus):
+        first, *others = summands(logits.function)
+        return Plus(first, logits.constant), *others
+    if isinstance(logits, Times | OfRawRows):
+        return tuple(dataclasses.replace(logits, function=part) for part in summands(logits.function))
+    return (logits,)
 
 
 class _View:
