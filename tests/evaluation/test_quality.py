@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from scorefield import compare_tables
+from scorefield import compare_tables, describe_columns
 from scorefield.evaluation import quality
 from scorefield.evaluation.quality import _two_sample_auc, auc_interval
 
@@ -93,9 +93,10 @@ def test_mixed_tables_of_one_law_are_not_told_apart(rng):
     assert found.closer < 0.6
     noise = 1.63 * np.sqrt(2 / 300)  # of 300 known cells or more; exceeded by one of a hundred equal laws
     assert all(column["distance"] < noise and abs(column["gaps"]) < 0.1 for column in found.columns)
-    assert {name: column["kind"] for name, column in by_name(found).items()} == {
-        "amount": "number", "kind": "category", "fee": "number", "day": "number",
-    }  # fmt: skip
+    kinds = {name: column["kind"] for name, column in by_name(found).items()}
+    assert kinds == {"amount": "number", "kind": "category", "fee": "spiked number", "day": "date"}
+    described = {row["column"]: row["kind"] for row in describe_columns(real).rows}
+    assert described == {"id": "identifier", **kinds}
     assert "Left out, as identifiers or free text: 'id'." in found.sentences
     assert any(sentence.startswith("Gradient boosting cannot tell") for sentence in found.sentences)
 

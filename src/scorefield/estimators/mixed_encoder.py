@@ -96,6 +96,16 @@ class MixedEncoder(TransformerMixin, BaseEstimator):
         counts = {column.name: max(column.n_levels, 1) for column in encoder.columns_}
         return [counts[name] for name in self.category_names_]
 
+    def _level_names(self):
+        """The levels of each category as text, in the order of their codes."""
+        columns = {column.name: column for column in TableEncoder.from_plain(self.encoder_).columns_}
+        found = []
+        for name, n_levels in zip(self.category_names_, self.level_counts_, strict=True):
+            column = columns[name]
+            shown = [*map(_as_text, column.levels), *["other"] * bool(column.pool)]
+            found.append(shown if len(shown) == n_levels else list(map(str, range(n_levels))))
+        return found
+
     def _cells(self, X):
         """Numbers, then codes, of the columns that are shown; NaN at gaps."""
         encoder = TableEncoder.from_plain(self.encoder_)
@@ -121,19 +131,36 @@ class MixedEncoder(TransformerMixin, BaseEstimator):
         return np.hstack(parts).astype(np.float64)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns of the result, such as ``age``, ``age_gap`` and ``colour_0``."""
+        """Names of the columns of the result, such as ``age``, ``age_missing`` and ``colour_red``.
+
+        Rare levels of a column of many are one column, such as ``zip_other``.
+        """
         check_is_fitted(self)
         plain = not hasattr(self, "feature_names_in_")
         names = [f"x{name}" if plain else str(name) for name in self.number_names_ + self.category_names_]
         if self.form == "one-hot":
             p, gaps = len(self.number_names_), self.gaps_
-            levels = zip(names[p:], self.level_counts_, gaps[p:], strict=True)
+            levels = self._level_names()
             names = [
                 *names[:p],
-                *(f"{name}_gap" for name, has_gaps in zip(names[:p], gaps[:p], strict=True) if has_gaps),
-                *(f"{name}_{level}" for name, n, has_gaps in levels for level in [*range(n), *["gap"] * int(has_gaps)]),
+                *(f"{name}_missing" for name, has_gaps in zip(names[:p], gaps[:p], strict=True) if has_gaps),
+                *(
+                    f"{name}_{level}"
+                    for name, own, has_gaps in zip(names[p:], levels, gaps[p:], strict=True)
+                    for level in [*own, *["missing"] * int(has_gaps)]
+                ),
             ]
+        seen: set[str] = set()
+        for i in range(len(names)):  # a level may be called "missing", or end as another column begins
+            while names[i] in seen:
+                names[i] += "_"
+            seen.add(names[i])
         return np.array(names, dtype=object)
+
+
+def _as_text(level):
+    """A level as text; whole numbers without a decimal point."""
+    return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
 
 
 def _column_cells(column, variable, numbers, codes):

@@ -43,6 +43,7 @@ class ComparedColumn(NamedTuple):
     """One column of both tables: numbers, or positions of levels from the commonest real one on; NaN at gaps."""
 
     name: Any
+    kind: str  # as `describe_columns` has it
     is_category: bool
     real: np.ndarray
     generated: np.ndarray
@@ -85,18 +86,19 @@ def compared_columns(real, synthetic, columns=None, held_out=None):
 def _compared(column, *parts):
     if not is_category(column.kind, column.form) and all(cells.form != "object" for cells in parts):
         values = [np.where(cells.known, cells.values.astype(float), np.nan) for cells in parts]
-        return _column(column.name, False, values, [float(spike) for spike in column.spikes])
+        return _column(column, False, values, [float(spike) for spike in column.spikes])
     levels = [level for cells in parts if cells.known.any() for level in tally(cells)[0].tolist()]
     codes = [positions(cells.values, cells.known, levels) for cells in parts]
     counts = np.bincount(codes[0][codes[0] >= 0], minlength=len(levels) + 1)
     ranks = np.argsort(np.argsort(-counts, kind="stable")).astype(float)
     ranks[-1] = np.nan  # a gap has the position -1
     ordered = [levels[i] for i in np.argsort(ranks[:-1], kind="stable")]
-    return _column(column.name, True, [ranks[code] for code in codes], levels=ordered)
+    return _column(column, True, [ranks[code] for code in codes], levels=ordered)
 
 
-def _column(name, is_category, parts, spikes=(), levels=()):
-    return ComparedColumn(name, is_category, *parts, *[None] * (3 - len(parts)), list(spikes), list(levels))
+def _column(column, is_category, parts, spikes=(), levels=()):
+    parts = [*parts, *[None] * (3 - len(parts))]
+    return ComparedColumn(column.name, column.kind, is_category, *parts, list(spikes), list(levels))
 
 
 def column_distance(column):
@@ -114,8 +116,7 @@ def column_distance(column):
             shares = [positions(part, np.ones(len(part), bool), column.spikes) + 1 for part in parts]
             more = {"spikes": _total_variation(shares)}
             distance = max(distance, more["spikes"])
-    kind = "category" if column.is_category else "number"
-    return {"column": column.name, "kind": kind, "distance": distance, "gaps": gaps[1] - gaps[0], **more}
+    return {"column": column.name, "kind": column.kind, "distance": distance, "gaps": gaps[1] - gaps[0], **more}
 
 
 def _total_variation(parts):
@@ -221,8 +222,9 @@ def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state
     Returns
     -------
     Quality
-        ``columns`` (per column the distance of its known cells, ``gaps``, the share of gaps less that of the real
-        table, and ``spikes``, the distance of the shares of values that the real column repeats often),
+        ``columns`` (per column its ``kind`` in the words of :func:`describe_columns`, the distance of its known cells,
+        ``gaps``, the share of gaps less that of the real table, and ``spikes``, the distance of the shares of values
+        that the real column repeats often),
         ``correlation_gap`` (largest difference between two correlations; of normal scores in mixed tables), ``auc`` and
         ``auc_range`` (of a forest, or of gradient boosting for mixed tables, that separates real from generated rows;
         .5 is chance), ``copies`` (share of generated rows that equal a real row), ``repeats`` (share of real rows that
