@@ -2,11 +2,12 @@
 
 import errno
 import os
+import sys
 import threading
 
 import pytest
 
-from scorefield.data.files import whole_file, whole_folder, write_whole
+from scorefield.data.files import check_output, whole_file, whole_folder, write_whole
 
 
 @pytest.fixture
@@ -89,3 +90,21 @@ def test_of_many_writers_one_wins(tmp_path):
         thread.join()
     assert [(tmp_path / "file").read_text()] == [str(number) for number in won]
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "extra"),
+    [
+        (".xlsx", "openpyxl", "excel"),
+        (".onnx", "onnx", "onnx"),
+        (".html", "matplotlib", "plot"),
+        (".skops", "skops", "io"),
+    ],
+)
+def test_what_writes_a_file_is_asked_for_before_any_work(tmp_path, monkeypatch, kind, package, extra):
+    output, kinds = tmp_path / f"out{kind}", (kind,)
+    check_output(output, kinds=kinds)
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(ValueError, match=rf"Expected {package} to write .*pip install 'scorefield\[{extra}\]'"):
+        check_output(output, kinds=kinds)
+    check_output(tmp_path / "out.csv")

@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all, and tables written to them in parts."""
 
 import contextlib
+import importlib.util
 import os
 import pathlib
 import secrets
@@ -101,11 +102,25 @@ def write_whole(path, content, *, replace=True):
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+# Package and extra that writing a kind of file needs.
+NEEDED = {
+    ".xlsx": ("openpyxl", "excel"),
+    ".onnx": ("onnx", "onnx"),
+    ".html": ("matplotlib", "plot"),
+    ".skops": ("skops", "io"),
+}
+
+
 def check_output(path, *, force=False, kinds=KINDS):
     """Refuse an output that could not be written or would overwrite a file, before any work is done."""
     path = pathlib.Path(path)
     if not path.name.endswith(kinds):
         raise ValueError(f"Expected an output that ends in {', '.join(kinds)}, got {path}; give another name.")
+    for kind, (package, extra) in NEEDED.items():
+        if path.name.endswith(kind) and importlib.util.find_spec(package) is None:
+            raise ValueError(
+                f"Expected {package} to write {path}, but it is not installed; pip install 'scorefield[{extra}]'."
+            )
     if path.is_dir():
         raise IsADirectoryError(f"Expected a file as output, got the folder {path}; give a file name in it.")
     if not path.parent.is_dir():
