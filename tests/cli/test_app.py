@@ -474,6 +474,25 @@ def test_columns_are_described(tmp_path, monkeypatch, capsys):
     assert last.startswith("37 rows repeat an earlier one apart from the columns that are set aside;")
 
 
+@pytest.mark.parametrize("ids", ["new", "blank"])
+def test_resample_writes_new_keys_of_the_same_type(tmp_path, frame, monkeypatch, capsys, short_training, ids):
+    names = [f"{'abc'[i % 3] * 2} van {'xyz'[i % 2]}{i}" for i in range(180)]
+    frame.assign(id=range(1, 181), code=[f"C-{i:05d}" for i in range(180)], name=names).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    options = ("--target", "fraud", "--ids", ids, "-o", tmp_path / "b.csv")
+    code, out, _ = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)
+    assert code == 0
+    found = pd.read_csv(tmp_path / "b.csv")
+    new = found[180:]
+    assert new["name"].isna().all()
+    assert f"left blank in the new rows: {'name' if ids == 'new' else 'id, code, name'}" in out
+    assert (found["id"].dtype == "int64") == (ids == "new")
+    if ids == "new":
+        assert new["id"].tolist() == list(range(181, 301))
+        assert new["code"].tolist() == [f"C-{i:05d}" for i in range(180, 300)]
+
+
 def test_columns_warns_of_keys_in_a_table_that_is_sorted_by_label(tmp_path, monkeypatch, capsys):
     table = pd.DataFrame({"id": range(60), "x": np.sin(np.arange(60)), "fraud": [0] * 50 + [1] * 10})
     table.to_csv(tmp_path / "a.csv", index=False)

@@ -15,6 +15,7 @@ from sklearn.neighbors import KernelDensity
 
 from scorefield import ScoreClassifier, ScoreDensity, ScoreOverSampler, resample_to_parquet
 from scorefield.data.files import whole_folder
+from scorefield.estimators.distributed import _key_patterns
 
 REASON = "dask is an extra: pip install scorefield[dask]"
 dask = pytest.importorskip("dask", reason=REASON)
@@ -365,6 +366,30 @@ def test_a_folder_is_whole_or_absent(imbalanced, tmp_path):
         pass
     with pytest.raises(FileNotFoundError, match="Expected an existing folder"), whole_folder(tmp_path / "no" / "more"):
         pass
+
+
+def test_new_keys_of_a_mixed_table_follow_those_of_all_partitions(tmp_path, rng):
+    """The largest are keys of rows that nothing is learned from."""
+    n = 120
+    table = pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "code": [f"C-{i:04d}" for i in rng.permutation(n)],
+            "x": rng.normal(size=n),
+            "level": rng.choice(["a", "b"], n),
+            "kind": np.repeat(["rare", "common"], [20, 100]),
+        }
+    )
+    density = ScoreDensity(hidden=(8,), max_steps=5)
+    sampler = ScoreOverSampler(density=density, random_state=0)
+    resample_to_parquet(sampler, dd.from_pandas(table, npartitions=3), "kind", tmp_path / "more")
+    written = dd.read_parquet(tmp_path / "more").compute()[n:]
+    more, _ = sampler.fit_resample(table.drop(columns="kind"), table["kind"])
+    for name, expected in (("id", list(range(n, 200))), ("code", [f"C-{i:04d}" for i in range(n, 200)])):
+        assert written[name].tolist() == more[name][n:].tolist() == expected
+    assert written["id"].dtype == "int64"
+    examples = _key_patterns(dd.from_pandas(table[["id"]], npartitions=3))
+    assert examples == {"id": {"type": "whole", "low": 0, "high": n - 1, "step": 1}}
 
 
 # Fits on a cluster, through joblib

@@ -37,9 +37,9 @@ def test_rows():
     assert rows["size"]["treatment"] == "modelled as levels; gaps are modelled"
     assert rows["gain"]["values"] == "0 to 30, spike at 0 (25 %)"
     assert rows["customerID"]["treatment"] == (
-        "set aside: every value is different; named like a key; rising from row to row"
+        "set aside: every value is different; named like a key; rising from row to row; new keys in generated rows"
     )
-    assert rows["<note>"]["treatment"] == "set aside: free text"
+    assert rows["<note>"]["treatment"] == "set aside: free text; blank in generated rows"
     assert rows["day"]["values"] == "2024-01-01 to 2024-02-09"
     assert rows["one"]["values"] == "5"
     assert rows["none"]["treatment"] == "left empty: no known cell"
@@ -65,7 +65,7 @@ def test_html_is_escaped():
 
 def test_overrides_are_said():
     rows = describe_columns(TABLE, {"size": "identifier", "gain": "number"}).rows
-    assert rows[2]["treatment"] == "set aside: as asked"
+    assert rows[2]["treatment"] == "set aside: as asked; blank in generated rows"
     assert rows[1]["values"] == "0 to 30"
 
 

@@ -1,9 +1,11 @@
 """Tables of numbers, categories, spikes, dates and gaps in every estimator; known laws where there are any."""
 
 import copy
+import functools
 import itertools
 import os
 import pathlib
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import InvalidParameterError
 
 from scorefield import (
     MixedEncoder,
@@ -58,7 +61,9 @@ def people(n=300, seed=0):
 def possible(new, real):
     """Every generated cell is one that the table could have."""
     assert list(new.columns) == list(real.columns)
-    assert new["id"].isna().all()
+    assert new["id"].is_unique
+    assert new["id"].str.fullmatch(r"c\d{5}").all()
+    assert not set(new["id"]) & set(real["id"])
     assert set(new["colour"].dropna()) <= set(real["colour"].dropna())
     for name in ("age", "gain", "rooms", "since"):
         known = new[name].dropna()
@@ -335,3 +340,38 @@ def test_gaps_that_tell_the_label_are_heard(monkeypatch):
     heard = loss()
     monkeypatch.setattr(row_model, "gaps_tell_labels", lambda n_gaps, labels: False)
     assert heard < loss() - 0.02
+
+
+def test_identifiers_of_new_rows_are_new_or_blank_and_follow_from_the_seed():
+    frame, label = people(120)
+    frame["number"] = np.arange(120)
+    frame["token"] = [str(uuid.UUID(int=i)) for i in range(120)]
+    light = ScoreDensity(**{**LIGHT, "max_steps": 5})
+    made = {}
+    for ids in ("new", "again", "blank"):
+        over = ScoreOverSampler(density=light, random_state=0, ids=ids.replace("again", "new"))
+        more, _ = over.fit_resample(frame, label)
+        made[ids] = more[over.is_synthetic_].reset_index(drop=True)
+        pd.testing.assert_frame_equal(more[:120], frame, check_dtype=ids != "blank")
+    n = len(made["new"])
+    assert made["new"]["number"].tolist() == list(range(120, 120 + n))
+    assert made["new"]["number"].dtype == frame["number"].dtype
+    assert made["new"]["id"].tolist() == [f"c{i:05d}" for i in range(120, 120 + n)]
+    assert made["new"]["token"].is_unique
+    pd.testing.assert_frame_equal(made["new"], made["again"])
+    keys = ["id", "number", "token"]
+    assert made["blank"][keys].isna().all(axis=None)
+    pd.testing.assert_frame_equal(made["blank"].drop(columns=keys), made["new"].drop(columns=keys))
+    with pytest.raises(InvalidParameterError, match="ids"):
+        ScoreOverSampler(ids="old").fit_resample(frame, label)
+
+
+def test_identifiers_of_sampled_rows():
+    frame, label = people(80)
+    model = ScoreClassifier(n_members=1, hidden=(8,), max_steps=5, random_state=0).fit(frame, label)
+    density = ScoreDensity(**{**LIGHT, "max_steps": 5}).fit(frame)
+    for sample in (functools.partial(model.sample, label="yes"), density.sample):
+        assert sample(3)["id"].tolist() == ["c00080", "c00081", "c00082"]
+        assert sample(3, ids="blank")["id"].isna().all()
+        with pytest.raises(ValueError, match="Expected ids of 'new', 'blank', got 'old'"):
+            sample(3, ids="old")

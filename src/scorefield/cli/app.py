@@ -16,6 +16,7 @@ from scorefield.cli.options import (
     Data,
     Force,
     Html,
+    Ids,
     Json,
     Model,
     Output,
@@ -97,6 +98,7 @@ def resample(
     step_size: Annotated[float | None, typer.Option(help="Step size of the Langevin chains.")] = None,
     chain_length: Annotated[int | None, typer.Option(help="Steps of each Langevin chain.")] = None,
     discard: Annotated[float | None, typer.Option(help="Share of each chain that is discarded.")] = None,
+    ids: Ids = "new",
     mark: Annotated[bool, typer.Option("--mark", help="Add a column is_synthetic.")] = False,
     seed: Seed = 0,
     force: Force = False,
@@ -119,13 +121,16 @@ def resample(
     result, before, after = commands.resample(
         table.frame, target, strategy=counts, model=model, where=where,
         chain={k: v for k, v in chain.items() if v is not None}, columns=reading.columns, seed=seed, mark=mark,
-        verbose=verbose(quiet),
+        ids=ids, verbose=verbose(quiet),
     )  # fmt: skip
     with working(f"writing {output}", quiet):
         parts = table.and_rows(output_file(output, table.file), result)
         write_parts(output, parts, like=table.file, replace=force)
     for label in before:
         say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
+    blank = commands.blank_columns(table.frame, result[len(table) :])
+    if blank:
+        say(quiet, f"left blank in the new rows: {', '.join(blank)}")
     say(quiet, f"wrote {output} after {time.perf_counter() - begin:.0f} s")
 
 

@@ -39,7 +39,7 @@ def _check_memory(n_rows, n_columns):
 
 def resample(
     table, target, *, strategy="auto", model="auto", where="everywhere", chain=None, columns=None, seed=0, mark=False,
-    verbose=0,
+    ids="new", verbose=0,
 ):  # fmt: skip
     """The table with generated rows, and the counts of each label before and after."""
     if mark and MARK in table:
@@ -50,7 +50,7 @@ def resample(
         _check_memory(sum(strategy.values()), table.shape[1])
     density = ScoreDensity(model=model, verbose=verbose)
     columns = _without(columns, target)
-    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=columns, where=where)
+    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=columns, where=where, ids=ids)
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))
@@ -58,6 +58,11 @@ def resample(
         result[MARK] = over.is_synthetic_
     before, after = (part.value_counts().to_dict() for part in (y, y_more))
     return result, before, after
+
+
+def blank_columns(table, rows):
+    """Names of columns with known cells in a table and none in its generated rows."""
+    return [str(name) for name in table.columns if len(rows) and rows[name].isna().all() and table[name].notna().any()]
 
 
 def _without(columns, target):
@@ -209,14 +214,14 @@ def counterfactuals(stored, rows, target, fixed, n, seed):
     return dataclasses.replace(found, index=places[found.index])
 
 
-def sample(stored, label, n, seed):
+def sample(stored, label, n, seed, ids="new"):
     """Generated rows of one class, with the columns and dtypes of the training table."""
     import pandas as pd
 
     model, target = stored["model"], stored["target"]
     label = known_label(stored, label, "--label")
     _check_memory(n, len(stored["columns"]))
-    rows = model.sample(n, label=label, random_state=seed)
+    rows = model.sample(n, label=label, random_state=seed, ids=ids)
     if hasattr(rows, "to_pandas"):  # of a model that was fitted to mixed Parquet files
         rows = rows.to_pandas()
     if not isinstance(rows, pd.DataFrame):  # of one that was fitted to files of numbers

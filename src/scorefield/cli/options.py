@@ -47,6 +47,14 @@ Where = Annotated[
         callback=_one_of(WHERE),
     ),
 ]
+Ids = Annotated[
+    str,
+    typer.Option(
+        help="Identifiers of generated rows: 'new' continues the pattern of the column after its largest key, 'blank' "
+        "leaves them empty.",
+        callback=_one_of(("new", "blank")),
+    ),
+]
 Html = Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictures.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same output.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]

@@ -10,6 +10,7 @@ from scorefield.cli.options import (
     Data,
     DataOrFolder,
     Force,
+    Ids,
     Json,
     ModelFile,
     Output,
@@ -116,6 +117,7 @@ def sample(
     output: Output,
     label: Annotated[str, typer.Option(help="Class to generate.")],
     n: Annotated[int, typer.Option("-n", min=1, help="Rows to generate.")] = 1000,
+    ids: Ids = "new",
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -132,8 +134,11 @@ def sample(
 
     stored = load_model(model)
     with working("sampling", quiet):
-        table = commands.sample(stored, label, n, seed)
+        table = commands.sample(stored, label, n, seed, ids)
     write_parts(output, [table], like=commands.file_like_fitted(stored), replace=force)
+    blank = [str(name) for name in table.columns if table[name].isna().all()]
+    if blank:
+        say(quiet, f"left blank: {', '.join(blank)}")
     say(quiet, f"wrote {output}")
 
 

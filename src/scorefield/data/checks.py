@@ -6,6 +6,8 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import issparse
 
+IDS = ("new", "blank")  # what generated rows have for identifiers
+
 
 def is_missing(value):
     """True for None, NaN, and pandas' NA and NaT."""
@@ -98,3 +100,9 @@ def cast_numbers(values, dtype):
         limits = np.finfo(plain)
         return np.clip(values, limits.min, limits.max).astype(plain)
     return values
+
+
+def check_ids(ids):
+    """Refuse what is neither "new" nor "blank"."""
+    if ids not in IDS:
+        raise ValueError(f"Expected ids of {', '.join(map(repr, IDS))}, got {ids!r}.")

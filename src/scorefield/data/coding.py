@@ -20,6 +20,7 @@ from scorefield.data.cells import (
     whole_array,
 )
 from scorefield.data.grids import Grid
+from scorefield.data.new_keys import key_pattern
 from scorefield.data.texts import (
     TICK,
     date_style,
@@ -61,6 +62,7 @@ class Column:
     pool: list[Any] = dataclasses.field(default_factory=list)
     pool_counts: list[int] = dataclasses.field(default_factory=list)
     constant: Any = None
+    keys: dict[str, Any] | None = None  # the pattern that new identifiers follow
 
     def to_plain(self):
         """The fields that differ from their defaults: in a model file every value has a price."""
@@ -97,6 +99,7 @@ def fit_column(name, kind, cells, plain):
     """What encodes and decodes a column of a kind; `plain` numbers keep all their decimals."""
     column = Column(name, kind, cells.form, cells.unit, cells.storage, cells.text)
     if kind in kinds.SET_ASIDE:
+        column.keys = key_pattern(cells) if kind == "identifier" else None
         return column
     levels, counts = kinds.tally(cells) if cells.known.any() else (np.zeros(0), np.zeros(0))
     if kind == "constant" or not len(levels) or (kind in kinds.LEVEL_KINDS and len(levels) == 1):

@@ -209,7 +209,8 @@ def _is_clock(storage):
 
 def _treatment(column, levels, counts, gaps, reason):
     if column.kind in SET_ASIDE:
-        return "set aside: " + (reason or _text_reason(column, levels, counts))
+        in_new_rows = "new keys" if column.keys else "blank"
+        return f"set aside: {reason or _text_reason(column, levels, counts)}; {in_new_rows} in generated rows"
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
     parts = [f"modelled as {MODELLED_AS[column.kind]}"]

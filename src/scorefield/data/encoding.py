@@ -7,6 +7,7 @@ import numpy as np
 from scorefield.data import kinds
 from scorefield.data.coding import Column, decode_column, encode_column, fit_column, like_fitted, ready_to_write
 from scorefield.data.containers import Table, write_table
+from scorefield.data.new_keys import new_keys
 
 
 class Encoded(NamedTuple):
@@ -41,7 +42,7 @@ class TableEncoder:
     level_values : list of (ndarray or None)
         Per category: positions of the levels of an ordered column, None for other kinds.
     set_aside : list
-        Names of the identifiers and of free text; they are empty in decoded tables.
+        Names of the identifiers and of free text; they are empty in decoded tables, unless new identifiers are made.
     constants : list
         Names of the columns with at most one known value.
 
@@ -103,6 +104,21 @@ class TableEncoder:
     @property
     def set_aside(self):
         return [column.name for column in self.columns_ if column.kind in kinds.SET_ASIDE]
+
+    @property
+    def identifiers(self):
+        return [column.name for column in self.columns_ if column.kind == "identifier"]
+
+    def set_keys(self, patterns):
+        """Take the patterns of identifiers, by name, from a larger table than that of `fit`.
+
+        Parameters
+        ----------
+        patterns : dict
+        """
+        for column in self.columns_:
+            if column.keys is not None:
+                column.keys = patterns.get(column.name)
 
     @property
     def constants(self):
@@ -185,7 +201,7 @@ class TableEncoder:
                 counts += cells.known & (encode_column(cells, column)[1] < 0)
         return counts
 
-    def decode(self, rows, like=None, rng=None):
+    def decode(self, rows, like=None, rng=None, ids="blank"):
         """A table of encoded rows.
 
         Parameters
@@ -195,12 +211,14 @@ class TableEncoder:
         like : array, DataFrame or Table, optional
             A table whose container and dtypes the result takes, in place of those of the fitted table.
         rng : numpy Generator, int or None
-            Draws members of pooled levels.
+            Draws members of pooled levels, and new UUIDs.
+        ids : {"blank", "new"}
+            Whether identifiers are empty, or new keys that continue the pattern of their column, where it has one.
 
         Returns
         -------
         table : array, DataFrame or Table of shape (n_rows, n_columns)
-            Identifiers and free text are empty, constants are filled. Whole numbers with gaps take pandas' nullable
+            Free text is empty, constants are filled. Whole numbers with gaps take pandas' nullable
             dtype of the same width; in arrays they become float64.
         """
         numbers, codes = (np.asarray(part) for part in rows)
@@ -210,8 +228,11 @@ class TableEncoder:
         like = None if like is None else self.check(like)
         columns = []
         for i, column in enumerate(self.columns_):
-            cells = decode_column(column, where.get(column.name), numbers, codes, rng)
             storage = column.storage if like is None else like.cells(_name_in(like, column, i)).storage
+            if ids == "new" and column.keys is not None:
+                cells = new_keys(column.keys, len(numbers), storage, rng)
+            else:
+                cells = decode_column(column, where.get(column.name), numbers, codes, rng)
             columns.append(ready_to_write(cells, column, storage))
         container = self.container_ if like is None else like.container
         return write_table(container, [column.name for column in self.columns_], columns)

@@ -70,9 +70,9 @@ class RowSpace:
             codes[:, derived] = np.where(own >= 0, image[np.maximum(own, 0)], -1)
         return Encoded(self.scores.inverse_transform(np.where(known, x, np.nan)), codes)
 
-    def table(self, rows, like=None, rng=None):
-        """A table of flat rows."""
-        return self.encoder.decode(self.encoded(rows), like, rng)
+    def table(self, rows, like=None, rng=None, ids="blank"):
+        """A table of flat rows; `ids` as in `TableEncoder.decode`."""
+        return self.encoder.decode(self.encoded(rows), like, rng, ids)
 
     def range_of(self, rows):
         """Least and greatest known number of each column of flat rows; infinite where there is none."""

@@ -20,6 +20,7 @@ from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import from_plain, stored_by_public_name
+from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
 from scorefield.data.row_weights import uneven
@@ -413,9 +414,13 @@ class ScoreClassifier(
             return self._row_model().scores(X)
         return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
 
-    def sample(self, n, label, random_state=None):
-        """Draw n rows of one class, as a table like the fitted one."""
+    def sample(self, n, label, random_state=None, *, ids="new"):
+        """Draw n rows of one class, as a table like the fitted one.
+
+        With ``ids="new"`` identifiers continue the pattern of their column, with "blank" they are missing.
+        """
         check_is_fitted(self)
+        check_ids(ids)
         where = np.flatnonzero(self.classes_ == label)
         if len(where) == 0:
             raise ValueError(f"Expected a label of {self.classes_.tolist()}, got {label!r}.")
@@ -428,7 +433,7 @@ class ScoreClassifier(
             drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
             return drawn[0] if isinstance(drawn, tuple) else drawn
         if self._mixed:
-            return self._row_model().generated(key_from(state), n, k)
+            return self._row_model().generated(key_from(state), n, k, ids)
         return self._like_fitted(self._sample_joint(k, n, key_from(state)).astype(self.dtype_))
 
     def impute(self, X, random_state=None):

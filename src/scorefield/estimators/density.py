@@ -17,6 +17,7 @@ from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
+from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
 from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import raw_rows
@@ -436,12 +437,16 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
         scores = scores if self.mix_ is None else scores @ self.mix_  # which is symmetric
         return (scores / self.scale_).astype(X.dtype)
 
-    def sample(self, n=1, random_state=None):
-        """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own."""
+    def sample(self, n=1, random_state=None, *, ids="new"):
+        """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own.
+
+        With ``ids="new"`` identifiers continue the pattern of their column, with "blank" they are missing.
+        """
         check_is_fitted(self)
+        check_ids(ids)
         state = self.random_state if random_state is None else random_state
         if self._mixed:
-            return self._row_model().generated(key_from(state), n, 0)
+            return self._row_model().generated(key_from(state), n, 0, ids)
         return self._like_fitted(self.draw(n, state).rows.astype(self.dtype_))
 
     def draw(self, n, random_state=None, *, sampler=None, X_start=None):

@@ -7,8 +7,10 @@ from imblearn.utils import check_sampling_strategy
 
 from scorefield._jax.random import seed_from
 from scorefield.data.checks import is_missing
+from scorefield.data.containers import Table
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
+from scorefield.data.new_keys import example_places, key_pattern
 from scorefield.data.tables import PART_ROWS
 from scorefield.estimators.mixed_oversampling import MAX_OTHERS
 from scorefield.estimators.oversampling import ScoreOverSampler
@@ -150,8 +152,30 @@ def _generate_mixed(sampler, frame, target, gathered, columns):
     rng = np.random.default_rng(seed_from(sampler.random_state) % (1 << 31))
     sample = _rows_at(others, lambda n: np.sort(rng.permutation(n)[:MAX_OTHERS]))
     whole = pd.concat([gathered, sample], ignore_index=True)
-    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns)
+
+    def keys_of(names):
+        return _key_patterns(frame[names]) if names else {}
+
+    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns, keys_of)
     return rows, y
+
+
+def _key_patterns(frame):
+    """Patterns of identifiers, by name, from a few values of each partition."""
+    import dask
+    import pandas as pd
+
+    found = dask.compute(*(dask.delayed(_key_examples)(part) for part in frame.to_delayed()))
+    examples = {name: pd.concat([part[name] for part in found], ignore_index=True) for name in frame.columns}
+    return {
+        name: key_pattern(Table(column.drop_duplicates().to_frame()).cells(name)) for name, column in examples.items()
+    }
+
+
+def _key_examples(part):
+    """Values of each identifier of a partition that have its pattern."""
+    table = Table(part)
+    return {name: part[name].iloc[example_places(table.cells(name))] for name in table.names}
 
 
 def _rows_at(frame, choose):

@@ -49,8 +49,11 @@ class OverSamplesMixedTables:
         y_more = label_binarize(y_more, classes=np.unique(labels)) if binarize else y_more
         return append_rows(X, rows) if len(more) else X, writer.transform(np.zeros((0, 1)), y_more)[1]
 
-    def _mixed_rows(self, X, labels, columns):
-        """New rows as a table like X, their labels, and the indices of their parents."""
+    def _mixed_rows(self, X, labels, columns, keys_of=None):
+        """New rows as a table like X, their labels, and the indices of their parents.
+
+        Where X is part of a larger table, ``keys_of(names)`` gives the patterns of that table's identifiers by name.
+        """
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n}
         space = RowSpace.fit(X, columns)
         rows, key = space.rows(X), key_from(self.random_state)
@@ -82,7 +85,9 @@ class OverSamplesMixedTables:
                 kept = np.arange(many) if many == size else keep(made, rows[own], k, size)
                 drawn.append(made[kept])
                 parents.append(own[starts[kept]])
-        table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS))
+        if keys_of is not None and self.ids == "new":
+            space.encoder.set_keys(keys_of(space.encoder.identifiers))
+        table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS), self.ids)
         counts = [wanted.get(label, 0) for label in classes]
         return table, np.repeat(classes, counts), parents
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.checks import cast_numbers, check_labels, plain
+from scorefield.data.checks import IDS, cast_numbers, check_labels, plain
 from scorefield.data.containers import Table, append_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.possible_cells import PossibleCells
@@ -89,6 +89,9 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         tables take those of the energies that the rows are drawn from.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
+    ids : {"new", "blank"}
+        Identifiers of generated rows: "new" ones continue the pattern of their column after its largest value, where
+        it has one (whole numbers, numbered texts, codes such as 7590-VHVEG, UUIDs); "blank" ones are missing.
     bounds : None, "observed" or pair of arrays
         Limits of the numeric columns for generated rows: those of the whole table, given ones (low, high), or none.
         Rows beyond a limit are reflected at it, so that they do not pile up there.
@@ -139,6 +142,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         "selectivity": [Interval(Real, 1, None, closed="left")],
         "where": [StrOptions(set(WHERE))],
         "columns": [None, dict],
+        "ids": [StrOptions(set(IDS))],
     }
 
     def __init__(
@@ -152,6 +156,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         selectivity=1.0,
         columns=None,
         where="everywhere",
+        ids="new",
     ):
         super().__init__(sampling_strategy=sampling_strategy)
         self.density = density
@@ -162,6 +167,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         self.selectivity = selectivity
         self.columns = columns
         self.where = where
+        self.ids = ids
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -91,9 +91,9 @@ class RowModel:
         points = CANDIDATES * len(self.joint.members)
         return map_rows(CellLoss(self.joint), np.hstack(packed).astype(np.float32), points=points)
 
-    def generated(self, key, n, label):
-        """A table of n rows of a class."""
-        return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS))
+    def generated(self, key, n, label, ids):
+        """A table of n rows of a class; `ids` are "new" or "blank"."""
+        return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS), ids=ids)
 
     def sample(self, key, n, label, starts=None, limits=None, **chain):
         """n flat rows of a class, with the indices of the rows that their chains started from.
