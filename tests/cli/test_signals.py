@@ -13,9 +13,10 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no POSIX signals")
 
-SIGNALS = pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
-)
+TERM = pytest.param(signal.SIGTERM, 143, id="SIGTERM")
+INT = pytest.param(signal.SIGINT, 130, id="SIGINT")
+SLOW_INT = pytest.param(signal.SIGINT, 130, id="SIGINT", marks=pytest.mark.slow)
+SIGNALS = pytest.mark.parametrize(("number", "code"), [TERM, SLOW_INT])
 
 
 # A process started in the background inherits an ignored SIGINT, which the command respects.
@@ -46,7 +47,7 @@ def table(tmp_path_factory):
     return path
 
 
-@SIGNALS
+@pytest.mark.parametrize(("number", "code"), [TERM, INT])
 def test_a_stopped_command_leaves_no_partial_file(tmp_path, table, number, code):
     output = tmp_path / "out.csv"
     output.write_text("old")
@@ -88,7 +89,13 @@ def run_script(setup, module, number, *arguments):
 
 
 @SIGNALS
-@pytest.mark.parametrize("module", ["typer", "rich", "jax", "sklearn.base"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name != "jax"))
+        for name in ("typer", "rich", "jax", "sklearn.base")
+    ],
+)
 def test_a_signal_during_imports(tmp_path, module, number, code):
     options = ("--target", "y", "-o", tmp_path / "out.csv", "-q")
     (tmp_path / "in.csv").write_text("a,y\n" + "".join(f"{i / 7},{i % 3 // 2}\n" for i in range(60)))
