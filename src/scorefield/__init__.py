@@ -8,6 +8,7 @@ __version__ = "0.1.0.dev0"
 _PUBLIC = {
     "ScoreDensity": "estimators.density",
     "ScoreClassifier": "estimators.classifier",
+    "DistilledClassifier": "estimators.distilled",
     "ScoreOverSampler": "estimators.oversampling",
     "ScoreRegressionOverSampler": "estimators.regression_oversampling",
     "ScoreImputer": "estimators.imputation",

@@ -173,6 +173,36 @@ def take_rows(table, index):
     return table.take(index) if dependencies.is_pyarrow_table(table) else table[index]
 
 
+def copy_cells(table, sources):
+    """A table of cells of another one: each column holds the cells at its column of row numbers.
+
+    Parameters
+    ----------
+    table : ndarray, DataFrame or Table
+    sources : ndarray of int, shape (n_rows, n_columns)
+
+    Returns
+    -------
+    table : ndarray, DataFrame or Table
+    """
+    whole = Table(table)
+    kind, native = whole.container["type"], whole.native
+    if kind == "numpy":
+        return native[sources, np.arange(native.shape[1])]
+    if kind == "pandas":
+        import pandas as pd
+
+        copied = {i: native.iloc[:, i].array.take(rows) for i, rows in enumerate(sources.T)}
+        return pd.DataFrame(copied, index=pd.RangeIndex(len(sources))).set_axis(native.columns, axis=1)
+    if kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame([native.get_column(name).gather(sources[:, i]) for i, name in enumerate(whole.names)])
+    import pyarrow as pa
+
+    return pa.table([native.column(i).take(pa.array(rows)) for i, rows in enumerate(sources.T)], schema=native.schema)
+
+
 def fill_gaps(table, values):
     """A table whose gaps are filled from another of the same columns; known cells and other columns stay as they are.
 

@@ -68,13 +68,7 @@ class PossibleCells:
         that repeats values has them as often as the class does: cells take the values at their own quantiles in the
         class, interpolated between values that are not repeated.
         """
-        result = drawn
-        if self.limits is not None:
-            # A whole number stands for what is rounded to it, so the outermost ones reach half a unit further.
-            low = np.where(self.whole, np.ceil(self.limits[0]) - JUST_BELOW_HALF, self.limits[0])
-            high = np.where(self.whole, np.floor(self.limits[1]) + JUST_BELOW_HALF, self.limits[1])
-            result = reflected(drawn, low, high)
-        result = np.array(result)
+        result = np.array(self._reflected(drawn))
         for i, values in self.repeated.items():
             known = own[:, i]
             if self.limits is not None:
@@ -82,6 +76,19 @@ class PossibleCells:
             if len(known):  # ranks are those before reflection, which would turn the ends of a column around
                 result[:, i] = _at_quantiles(drawn[:, i], np.sort(known), values, rng)
         return np.where(self.whole, np.rint(result), result)
+
+    def within(self, drawn):
+        """Drawn rows reflected at the limits, with whole numbers rounded."""
+        result = self._reflected(drawn)
+        return np.where(self.whole, np.rint(result), result)
+
+    def _reflected(self, drawn):
+        if self.limits is None:
+            return drawn
+        # A whole number stands for what is rounded to it, so the outermost ones reach half a unit further.
+        low = np.where(self.whole, np.ceil(self.limits[0]) - JUST_BELOW_HALF, self.limits[0])
+        high = np.where(self.whole, np.floor(self.limits[1]) + JUST_BELOW_HALF, self.limits[1])
+        return reflected(drawn, low, high)
 
 
 def _at_quantiles(drawn, known, repeated, rng):
