@@ -17,6 +17,7 @@ TABLE = pd.DataFrame({
     "children": RNG.integers(0, 4, N), "city": RNG.choice(["A", "B", "C"], N), "owner": RNG.random(N) < 0.5,
     "gain": np.where(RNG.random(N) < 0.7, 0, RNG.integers(1, 9000, N)),
     "since": DAYS, "until": (DAYS + DAYS.freq).astype(str), "customer": [f"c{i}" for i in range(N)],
+    "grams": 25 * RNG.integers(100, 250, N),
     "size": pd.Categorical(RNG.choice(["s", "m", "l"], N), ["s", "m", "l"], ordered=True),
 })  # fmt: skip
 ENCODER = TableEncoder().fit(TABLE)
@@ -34,6 +35,7 @@ def met(**given):
         ({"age": [40, 41.0]}, TABLE.age.isin([40, 41])),
         ({"age": range(20, 30)}, TABLE.age.between(20, 29)),
         ({"age": (20, 29.5)}, TABLE.age.between(20, 29)),
+        ({"grams": (3010, 3060)}, TABLE.grams.isin([3025, 3050])),
         ({"income": (20_000, 50_000)}, TABLE.income.between(20_000, 50_000)),
         ({"income": (None, 5_000)}, TABLE.income <= 5_000),
         ({"children": (1, 2)}, TABLE.children.isin([1, 2])),
@@ -66,6 +68,7 @@ def test_rows_that_meet_conditions_are_those_of_pandas(given, expected):
         ({"age": 40.5}, "Expected whole numbers in 'age', as seen, got 40.5"),
         ({"income": 1.005}, "Expected numbers of at most 2 decimals in 'income', as seen, got 1.005"),
         ({"since": "2024-02-01 10:30"}, "Expected times in steps of 86400 s in 'since'"),
+        ({"grams": 3010}, "Expected multiples of 25 in 'grams', as seen, got 3010"),
         ({"city": "Z"}, r"Expected values of 'city' that were seen \('A', 'B', 'C'\), got 'Z'"),
         ({"children": 7}, r"Expected values of 'children' that were seen \(0, 1, 2, 3\), got 7"),
         ({"children": (7, 9)}, r"Expected bounds for 'children' that hold one of its values 0, 1, 2, 3"),

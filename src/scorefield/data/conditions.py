@@ -215,6 +215,9 @@ def _read(values, column, on_grid=True):
     read = cells.values
     if column.form == "flag":
         return read.astype(bool)
+    if on_grid and column.form in ("whole", "number") and not on_step(column, read).all():
+        step = column.grid["step"] / 10 ** column.grid["decimals"]
+        raise ValueError(f"Expected multiples of {step:g} in {column.name!r}, as seen, got {values[0]!r}; round it.")
     if column.form == "whole" and read.dtype.kind != "i":
         _check_grid(column, read.astype(float), np.rint(read.astype(float)), on_grid, "whole numbers")
         return read if not on_grid else np.array([int(value) for value in read])
@@ -228,6 +231,15 @@ def _read(values, column, on_grid=True):
         seconds = column.step * NANOSECONDS[column.unit] / 10**9
         raise ValueError(f"Expected times in steps of {seconds:g} s in {column.name!r}, as seen, got {values[0]!r}.")
     return read
+
+
+def on_step(column, numbers):
+    """True for the numbers of a column that are multiples of the step that all seen ones share."""
+    if column.grid is None or column.grid["step"] == 1:
+        return np.ones(len(numbers), bool)
+    ticks = np.rint(np.asarray(numbers, float) * 10.0 ** column.grid["decimals"])
+    spikes = positions(numbers, np.ones(len(numbers), bool), column.spikes) >= 0
+    return spikes | (ticks % column.grid["step"] == 0)
 
 
 def _check_grid(column, values, rounded, on_grid, expected):

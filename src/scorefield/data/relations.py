@@ -24,6 +24,7 @@ TOKEN = re.compile(
 OPERATORS = ("<=", "<", "==", "=", ">=", ">")
 FORMS = "'start <= end', 'total == a + b' or ('start', '<=', 'end')"
 TIMES = ("time", "duration")
+SINGLE_PRECISION = 1e-5  # of the spread of a column: with a margin, since scores are stored and not the numbers
 ROUNDING = 8  # units in the last place of the largest term that a sum of few floats may be off by
 
 
@@ -45,10 +46,16 @@ class Relation:
         """Rows in which all its columns are known."""
         return np.all([cells[name].known for name in self.names], axis=0)
 
-    def kept(self, cells, columns):
-        """Rows that keep it: those of a dict of Cells in the forms of the fitted `columns`, a dict of Column."""
+    def kept(self, cells, columns, *, rounded=False):
+        """Rows that keep it: those of a dict of Cells in the forms of the fitted `columns`, a dict of Column.
+
+        Numbers that were `rounded` to single precision may be off by as much.
+        """
         known = self.all_known(cells)
         excess, allowed = self._excess(cells, columns)
+        if rounded:
+            spreads = [np.ptp(self._values(cells[name], columns).astype(float)) for name in self.names if known.any()]
+            allowed = allowed + SINGLE_PRECISION * max(spreads, default=0.0)
         if self.operator == "==":
             found = abs(excess) <= allowed
         else:
@@ -153,12 +160,12 @@ def parse_relations(constraints, names):
     """
     if constraints is None:
         return []
-    if isinstance(constraints, str) or (isinstance(constraints, tuple) and _is_triple(constraints)):
+    if isinstance(constraints, str) or (isinstance(constraints, tuple) and is_triple(constraints)):
         constraints = [constraints]
     return [relation for one in constraints for relation in _parse(one, list(names))]
 
 
-def _is_triple(value):
+def is_triple(value):
     return len(value) == 3 and value[1] in OPERATORS
 
 
@@ -167,7 +174,7 @@ def _parse(constraint, names):
     if isinstance(constraint, str):
         sides, operators = _read_text(constraint, names)
         text = constraint.strip()
-    elif isinstance(constraint, tuple | list) and _is_triple(constraint):
+    elif isinstance(constraint, tuple | list) and is_triple(constraint):
         left, operator, right = constraint
         sides, operators = [_side(left, names), _side(right, names)], [operator]
         text = f"{left} {operator} {right}"
@@ -285,20 +292,20 @@ def _check_times(relation, columns):
         )
 
 
-def count_violations(relations, cells, columns):
+def count_violations(relations, cells, columns, *, rounded=False):
     """Sentences such as "3 of 50 rows violate 'start <= end'", for the relations that some rows violate."""
     found = []
     for relation in relations:
-        n_violating = int((~relation.kept(cells, columns)).sum())
+        n_violating = int((~relation.kept(cells, columns, rounded=rounded)).sum())
         if n_violating:
             n_rows = len(cells[relation.names[0]].known)
             found.append(f"{n_violating:,} of {n_rows:,} rows violate {relation.text!r}")
     return found
 
 
-def refuse_violations(relations, cells, columns, rows="training rows"):
+def refuse_violations(relations, cells, columns, rows="training rows", *, rounded=False):
     """Raise an error that counts the rows which violate each relation."""
-    found = count_violations(relations, cells, columns)
+    found = count_violations(relations, cells, columns, rounded=rounded)
     if found:
         raise ValueError(
             f"Expected {rows} that keep the constraints, got {'; '.join(found)}; correct the rows or leave the "

@@ -6,8 +6,9 @@ import numpy as np
 
 from scorefield.data.cells import Cells, plain_array, positions
 from scorefield.data.coding import like_fitted, ready_to_write
-from scorefield.data.conditions import check_seen_range, parse_conditions
+from scorefield.data.conditions import check_seen_range, on_step, parse_conditions
 from scorefield.data.containers import Table, write_table
+from scorefield.data.new_keys import new_keys
 from scorefield.data.relations import check_relations, parse_relations, refuse_violations
 
 
@@ -116,10 +117,11 @@ class RowRequest:
         cells = self._cells(table, self.relations)
         return np.all([np.ones(table.n_rows, bool), *(r.kept(cells, self.columns) for r in self.relations)], axis=0)
 
-    def refuse_violations(self, table, rows="training rows"):
-        """Refuse a table whose rows violate relations, with their numbers."""
+    def refuse_violations(self, table, rows="training rows", *, rounded=False):
+        """Refuse a table whose rows violate relations, with their number; rows may be `rounded` to single precision."""
         if self.relations:
-            refuse_violations(self.relations, self._cells(Table(table), self.relations), self.columns, rows)
+            cells = self._cells(Table(table), self.relations)
+            refuse_violations(self.relations, cells, self.columns, rows, rounded=rounded)
 
     def completed(self, table, *, hold=False, free=None, rng=None):
         """A table of which one cell of each equality is computed from the others.
@@ -143,15 +145,21 @@ class RowRequest:
                 wanted = {condition.name for condition in self.conditions if condition.values is not None}
                 free = {name: np.full(whole.n_rows, name not in wanted) for name in cells}
             changed |= self._computed(cells, free)
-        if not changed:
-            return table
-        columns = []
-        for name in whole.names:
-            cells = whole.cells(name)
-            if name in changed:
-                cells = ready_to_write(changed[name], self.columns[name], cells.storage)
-            columns.append(cells)
-        return write_table(whole.container, whole.names, columns)
+        written = {
+            name: ready_to_write(cells, self.columns[name], whole.cells(name).storage)
+            for name, cells in changed.items()
+        }
+        return _rewritten(whole, written) if written else table
+
+    def with_new_keys(self, table, rng=None):
+        """A table whose identifiers are new keys that continue the pattern of their column, where it has one."""
+        whole, rng = Table(table), np.random.default_rng(rng)
+        written = {}
+        for name, column in self.columns.items():
+            if column.keys is not None:
+                cells = new_keys(column.keys, whole.n_rows, column.storage, rng)
+                written[name] = ready_to_write(cells, column, column.storage)
+        return _rewritten(whole, written) if written else table
 
     def _held_cells(self, table, rng):
         """Cells of the columns whose value is asked for: exactly that, also where it is a pooled level."""
@@ -215,11 +223,18 @@ class RowRequest:
                 result &= ~cells.known | (positions(cells.values, cells.known, [*column.levels, *column.pool]) >= 0)
             elif name in self.ranges:
                 low, high = self.ranges[name]
-                result &= ~cells.known | np.asarray((cells.values >= low) & (cells.values <= high), bool)
+                within = np.asarray((cells.values >= low) & (cells.values <= high), bool)
+                result &= ~cells.known | (within & on_step(column, cells.values))
         return result
 
     def __str__(self):
         return ", ".join([*map(str, self.conditions), *(relation.text for relation in self.relations)])
+
+
+def _rewritten(table, written):
+    """A table with other cells in some columns."""
+    columns = [written[name] if name in written else table.cells(name) for name in table.names]
+    return write_table(table.container, table.names, columns)
 
 
 def _one_row(values, column):
