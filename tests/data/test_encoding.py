@@ -587,3 +587,10 @@ def test_random_tables_come_back(raw):
 @given(raw_tables())
 def test_many_random_tables_come_back(raw):
     check_round_trip(raw)
+
+
+def test_a_category_whose_levels_are_all_rare_is_modelled():
+    table = pd.DataFrame({"x": [f"{i}x" for i in range(N)]})
+    encoder = TableEncoder({"x": "category"}).fit(table)
+    assert len(encoder.variables) == 1
+    assert encoder.decode(encoder.encode(table), rng=0)["x"].isin(table["x"]).all()

@@ -5,7 +5,9 @@ import functools
 import itertools
 import os
 import pathlib
+import re
 import uuid
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -375,3 +377,28 @@ def test_identifiers_of_sampled_rows():
         assert sample(3, ids="blank")["id"].isna().all()
         with pytest.raises(ValueError, match="Expected ids of 'new', 'blank', got 'old'"):
             sample(3, ids="old")
+
+
+def test_columns_that_are_left_alone_are_named_and_can_be_filled():
+    """A cabin of many levels, as on Titanic, an empty column, and a key; a complete key is not named."""
+    frame, _ = people(150)
+    rng = np.random.default_rng(0)
+    frame["cabin"] = pd.Series([f"{'ABC'[i % 3]}{i // 2}" for i in rng.permutation(150)]).where(rng.random(150) < 0.3)
+    frame["none"] = np.nan
+    light = {"hidden": (8,), "max_steps": 5, "random_state": 0}
+    imputer = ScoreImputer(**light).fit(frame)
+    said = (
+        "Missing cells are left alone in 'cabin' (taken for an identifier), 'none' (no known cell). To fill such "
+        "columns too, say what they are: columns={'cabin': 'category'}."
+    )
+    for fill in (imputer.transform, functools.partial(imputer.draws, n=1)):
+        with pytest.warns(UserWarning, match=re.escape(said)):
+            fill(frame)
+    with pytest.warns(UserWarning, match=r"in 'none' \(no known cell\)\.$"):
+        full = ScoreImputer(columns={"cabin": "category"}, **light).fit_transform(frame)
+    assert full.drop(columns="none").notna().all(axis=None)
+    assert set(full["cabin"]) <= set(frame["cabin"].dropna())
+    assert full["cabin"].nunique() > 20  # rare levels too
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        imputer.transform(frame.dropna(subset="cabin").assign(none=1.0))

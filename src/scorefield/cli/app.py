@@ -1,6 +1,7 @@
 """The `scorefield` command: options are checked and tables are read before anything heavy is imported."""
 
 import pathlib
+import shlex
 import time
 from typing import Annotated
 
@@ -156,13 +157,18 @@ def impute(
     from scorefield.cli import commands
 
     announce("learning and filling gaps", quiet)
-    full = commands.impute(
+    full, left_alone = commands.impute(
         table.frame, n_draws=draws, columns=reading.columns, seed=seed, verbose=verbose(quiet)
     )  # fmt: skip
     cells = table.filled_for(output_file(output, table.file), full)
     write_parts(output, [cells], like=table.file, replace=force)
     before, after = (int(frame.isna().to_numpy().sum()) for frame in (table.frame, full))
-    say(quiet, f"filled {before - after} of {before} gaps\nwrote {output}")
+    say(quiet, f"filled {before - after} of {before} gaps")
+    for name, why in left_alone.items():
+        n_left = int(full[name].isna().sum())
+        fills = "" if table.frame[name].isna().all() else f"; --as {shlex.quote(f'{name}=category')} fills it too"
+        say(quiet, f"left alone: {name}, {n_left} cells ({why}{fills})")
+    say(quiet, f"wrote {output}")
 
 
 @app.command()

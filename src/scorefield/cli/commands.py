@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import warnings
 
 import numpy as np
 
@@ -71,9 +72,11 @@ def _without(columns, target):
 
 
 def impute(table, *, n_draws=1, columns=None, seed=0, verbose=0):
-    """The table with its gaps filled."""
-    imputer = ScoreImputer(n_draws=n_draws, columns=columns or None, random_state=seed, verbose=verbose)
-    return imputer.fit(table).transform(table)
+    """The table with its gaps filled, and the columns that are not filled: their names and why."""
+    imputer = ScoreImputer(n_draws=n_draws, columns=columns or None, random_state=seed, verbose=verbose).fit(table)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Missing cells are left alone")  # the command says so in its own words
+        return imputer.transform(table), imputer.left_alone_in(table)
 
 
 def outliers(table, *, contamination=None, model="auto", columns=None, seed=0, verbose=0):

@@ -121,7 +121,7 @@ def _fit_levels(column, levels, counts):
     kept = np.ones(len(levels), dtype=bool)
     if len(levels) > MAX_SINGLE_LEVELS:
         kept = counts > 1
-    if kept.sum() + (~kept).any() > MAX_LEVELS:
+    if not kept.any() or kept.sum() + (~kept).any() > MAX_LEVELS:  # a column without a level is not modelled
         kept = np.zeros(len(levels), dtype=bool)
         kept[np.argsort(-counts, kind="stable")[: MAX_LEVELS - 1]] = True
     if (~kept).sum() == 1:

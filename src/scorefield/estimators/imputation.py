@@ -10,13 +10,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.containers import Table
+from scorefield.data.kinds import SET_ASIDE
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import Interval, fit_context
 from scorefield.estimators.table_input import checked_table
 from scorefield.models.progress import ProgressReport
 from scorefield.models.row_model import RowModel, fit_generator
+
+LEFT_ALONE = {"identifier": "taken for an identifier", "text": "free text", "constant": "no known cell"}
 
 
 @stored_by_public_name
@@ -24,7 +29,8 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     """Fill the gaps of a table with values that go with the known cells.
 
     One energy over numbers and categories is learned from all rows, those with gaps included. Known cells are never
-    changed. Identifiers and free text are not modelled; their gaps stay.
+    changed. Identifiers and free text are not modelled, and a column without a known cell tells nothing: their missing
+    cells stay, with a warning that names the columns. ``columns={"Cabin": "category"}`` fills an identifier too.
 
     Parameters
     ----------
@@ -44,6 +50,8 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    left_alone_ : dict
+        Name of each column that is not filled, and why.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -99,17 +107,38 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         )  # fmt: skip
         report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
         self.row_model_ = model.to_plain()
+        self.left_alone_ = {
+            column.name: LEFT_ALONE[column.kind]
+            for column in space.encoder.columns_
+            if column.kind in SET_ASIDE or (column.kind == "constant" and column.constant is None)
+        }
         return self
 
     def transform(self, X):
         """A complete table like X."""
         key, X = self._checked(X)
+        self._warn_of_left_alone(X)
         return RowModel.from_plain(self.row_model_).filled(key, X, n_draws=self.n_draws)
 
     def draws(self, X, n=5):
         """A list of n complete tables like X, for multiple imputation."""
         (key, X), model = self._checked(X), RowModel.from_plain(self.row_model_)
+        self._warn_of_left_alone(X)
         return [model.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
+
+    def left_alone_in(self, X):
+        """Name of each column of X whose missing cells are not filled, and why."""
+        check_is_fitted(self)
+        table = Table(X)
+        return {name: why for name, why in self.left_alone_.items() if not table.cells(name).known.all()}
+
+    def _warn_of_left_alone(self, X):
+        left = self.left_alone_in(X)
+        if left:
+            said = ", ".join(f"{name!r} ({why})" for name, why in left.items())
+            others = {name: "category" for name, why in left.items() if why != LEFT_ALONE["constant"]}
+            remedy = f" To fill such columns too, say what they are: columns={others}." if others else ""
+            warn_caller(f"Missing cells are left alone in {said}.{remedy}")
 
     def _checked(self, X):
         check_is_fitted(self)
