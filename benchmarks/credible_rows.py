@@ -46,7 +46,9 @@ with open(sys.argv[1], "wb") as file:
 
 def ours(frame, y, n, seed, quick):
     density = ScoreDensity(max_steps=50) if quick else None
-    sampler = ScoreOverSampler({1: int(y.sum()) + n}, density=density, random_state=seed)
+    sampler = ScoreOverSampler(
+        purpose="sharing", sampling_strategy={1: int(y.sum()) + n}, density=density, random_state=seed
+    )
     return sampler.fit_resample(frame, y)[0][sampler.is_synthetic_]
 
 

@@ -43,7 +43,7 @@ def resample_rows(n):
     y = (np.arange(n) < n // 10).astype(int)
     X = rng.normal(size=(n, 10)) + y[:, None]
     model = ScoreDensity(model="energy", max_steps=100)
-    return lambda: ScoreOverSampler(density=model, random_state=0).fit_resample(X, y)
+    return lambda: ScoreOverSampler(purpose="sharing", density=model, random_state=0).fit_resample(X, y)
 
 
 def chunk_of_steps(d, hidden, batch):

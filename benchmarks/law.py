@@ -56,8 +56,8 @@ def by_sampler(make):
 
 
 def our_sampler(quick, **options):
-    density = ScoreDensity(max_steps=100) if quick else None
-    return by_sampler(lambda seed, n: ScoreOverSampler({1: n}, density=density, random_state=seed, **options))
+    options |= {"purpose": "sharing", "density": ScoreDensity(max_steps=100) if quick else None}
+    return by_sampler(lambda seed, n: ScoreOverSampler(sampling_strategy={1: n}, random_state=seed, **options))
 
 
 def mixture(X, y, seed):
@@ -78,7 +78,7 @@ def kernel_density(X, y, seed):
 def methods(quick):
     return {
         "ours": our_sampler(quick),
-        "ours, selectivity=2": our_sampler(quick, selectivity=2.0),
+        "ours, clear": our_sampler(quick, where="clear"),
         "SMOTE": by_sampler(lambda seed, n: SMOTE(sampling_strategy={1: n}, random_state=seed)),
         "ROSE": by_sampler(
             lambda seed, n: RandomOverSampler(sampling_strategy={1: n}, shrinkage=1.0, random_state=seed)

@@ -34,7 +34,7 @@ def ours(X, y, quick, steps):
     from scorefield import ScoreDensity, ScoreOverSampler
 
     density = ScoreDensity(max_steps=100) if quick else None
-    sampler = ScoreOverSampler({1: POSITIVES}, density=density, random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", sampling_strategy={1: POSITIVES}, density=density, random_state=0)
     result = sampler.fit_resample(X, y)
     ours.density = sampler.densities_[1]  # tells the torch job its number of steps
     return result

@@ -43,7 +43,7 @@ def sampler(where, seed):
     return (
         SMOTE(random_state=seed, k_neighbors=3)
         if where == "SMOTE"
-        else ScoreOverSampler(where=where, random_state=seed)
+        else ScoreOverSampler(purpose="sharing", where=where, random_state=seed)
     )
 
 

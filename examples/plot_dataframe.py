@@ -20,7 +20,7 @@ table = pd.DataFrame(
         "country": pd.Categorical(np.where(rng.random(1120) < 0.3 + 0.4 * fraud, "abroad", "home")),
     }
 )
-sampler = ScoreOverSampler(random_state=0, bounds="observed")
+sampler = ScoreOverSampler(purpose="sharing", random_state=0, bounds="observed")
 more, labels = sampler.fit_resample(table, fraud)
 generated = more[sampler.is_synthetic_]
 print(more.dtypes)

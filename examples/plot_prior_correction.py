@@ -16,7 +16,7 @@ from scorefield import PriorCorrectedClassifier, ScoreOverSampler, make_imbalanc
 
 X, y = make_imbalanced_10d(6)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
-pipeline = make_pipeline(ScoreOverSampler(random_state=0), RandomForestClassifier(random_state=0))
+pipeline = make_pipeline(ScoreOverSampler(purpose="sharing", random_state=0), RandomForestClassifier(random_state=0))
 figure, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for name, model in (("over-sampled", pipeline), ("corrected", PriorCorrectedClassifier(pipeline))):
     CalibrationDisplay.from_estimator(model.fit(X, y), X_test, y_test, n_bins=8, name=name, ax=ax)

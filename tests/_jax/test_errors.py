@@ -16,19 +16,23 @@ from scorefield._jax.errors import warn_caller
 
 
 def over_sample(X, y):
-    ScoreOverSampler(random_state=0).fit_resample(X, y)
+    ScoreOverSampler(purpose="sharing", random_state=0).fit_resample(X, y)
 
 
 def in_a_pipeline(X, y):
-    make_pipeline(ScoreOverSampler(random_state=0), DecisionTreeClassifier()).fit(X, y)
+    make_pipeline(ScoreOverSampler(purpose="sharing", random_state=0), DecisionTreeClassifier()).fit(X, y)
 
 
 def in_cross_validation(X, y):
-    cross_validate(make_pipeline(ScoreOverSampler(random_state=0), DecisionTreeClassifier()), X, y, cv=2)
+    cross_validate(
+        make_pipeline(ScoreOverSampler(purpose="sharing", random_state=0), DecisionTreeClassifier()), X, y, cv=2
+    )
 
 
 def in_joblib(X, y):
-    joblib.Parallel(n_jobs=1)(joblib.delayed(ScoreOverSampler(random_state=0).fit_resample)(X, y) for _ in range(1))
+    joblib.Parallel(n_jobs=1)(
+        joblib.delayed(ScoreOverSampler(purpose="sharing", random_state=0).fit_resample)(X, y) for _ in range(1)
+    )
 
 
 @pytest.mark.parametrize("call", [over_sample, in_a_pipeline, in_cross_validation, in_joblib])

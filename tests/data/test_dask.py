@@ -278,7 +278,14 @@ def in_memory(sampler, table, target):
 )
 def test_same_rows_as_in_memory(client, imbalanced, tmp_path, strategy, where):
     imbalanced = imbalanced.drop(columns="colour")  # tables of numbers alone have the same rows either way
-    sampler = ScoreOverSampler(strategy, ScoreDensity("gaussian"), random_state=4, columns=PLAIN, where=where)
+    sampler = ScoreOverSampler(
+        purpose="sharing",
+        sampling_strategy=strategy,
+        density=ScoreDensity("gaussian"),
+        random_state=4,
+        columns=PLAIN,
+        where=where,
+    )
     frame = dd.from_pandas(imbalanced, npartitions=5)
     n_new = resample_to_parquet(sampler, frame, "kind", tmp_path / "more")
     assert not hasattr(sampler, "densities_")  # it was not changed
@@ -288,7 +295,9 @@ def test_same_rows_as_in_memory(client, imbalanced, tmp_path, strategy, where):
     result = dd.read_parquet(tmp_path / "more").compute()
     assert sorted_rows(result) == sorted_rows(expected)
     assert result.dtypes[["x", "y", "visits"]].equals(imbalanced.dtypes[["x", "y", "visits"]])
-    other = ScoreOverSampler(strategy, ScoreDensity("gaussian"), random_state=5, columns=PLAIN)
+    other = ScoreOverSampler(
+        purpose="sharing", sampling_strategy=strategy, density=ScoreDensity("gaussian"), random_state=5, columns=PLAIN
+    )
     other = in_memory(other, imbalanced, "kind")
     assert sorted_rows(result) != sorted_rows(other)  # the control: another seed
 
@@ -298,7 +307,10 @@ def test_partitions_pass_through(client, imbalanced, tmp_path):
     parts = [imbalanced.iloc[:150], imbalanced.iloc[:0], imbalanced.iloc[150:]]
     frame = dd.from_map(lambda part: part, parts, meta=imbalanced.iloc[:0])
     resample_to_parquet(
-        ScoreOverSampler(random_state=0, density=ScoreDensity("gaussian")), frame, "kind", tmp_path / "m"
+        ScoreOverSampler(purpose="sharing", random_state=0, density=ScoreDensity("gaussian")),
+        frame,
+        "kind",
+        tmp_path / "m",
     )
     for i, part in enumerate(parts):
         pd.testing.assert_frame_equal(
@@ -310,7 +322,7 @@ def test_partitions_pass_through(client, imbalanced, tmp_path):
 def test_a_class_without_spread(imbalanced, tmp_path):
     """One rare row: the scale of its noise is that of the whole table, which stays in its partitions."""
     table = imbalanced[["x", "y", "visits"]].assign(kind=[1, *[0] * 399])
-    sampler = ScoreOverSampler(random_state=0, columns=PLAIN)
+    sampler = ScoreOverSampler(purpose="sharing", random_state=0, columns=PLAIN)
     with pytest.warns(UserWarning, match="Class 1 has only one row: its new rows are noise around one row") as seen:
         resample_to_parquet(sampler, dd.from_pandas(table, npartitions=3), "kind", tmp_path / "more")
     assert seen[0].filename == __file__
@@ -358,7 +370,7 @@ def test_a_folder_is_whole_or_absent(imbalanced, tmp_path):
         return part
 
     frame = dd.from_pandas(imbalanced, npartitions=2).map_partitions(fail_late, meta=imbalanced.iloc[:0])
-    sampler = ScoreOverSampler(density=ScoreDensity("gaussian"))
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity("gaussian"))
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError, match="second file cannot be written"):
         resample_to_parquet(sampler, frame, "kind", tmp_path / "more")
     assert list(tmp_path.iterdir()) == []
@@ -381,7 +393,7 @@ def test_new_keys_of_a_mixed_table_follow_those_of_all_partitions(tmp_path, rng)
         }
     )
     density = ScoreDensity(hidden=(8,), max_steps=5)
-    sampler = ScoreOverSampler(density=density, random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=density, random_state=0)
     resample_to_parquet(sampler, dd.from_pandas(table, npartitions=3), "kind", tmp_path / "more")
     written = dd.read_parquet(tmp_path / "more").compute()[n:]
     more, _ = sampler.fit_resample(table.drop(columns="kind"), table["kind"])

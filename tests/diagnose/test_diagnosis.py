@@ -221,7 +221,7 @@ def test_an_oversampler(rng, mixed, request):
     if mixed:
         X["d"] = rng.choice(["u", "v"], len(X))
     density = ScoreDensity(max_steps=20, **LIGHT) if mixed else ScoreDensity("gaussian")
-    over = ScoreOverSampler(density=density, random_state=0)
+    over = ScoreOverSampler(purpose="sharing", density=density, random_state=0)
     over.fit_resample(X[:200], y[:200])
     for held_out in ((), (X[200:], y[200:])):
         found = over.diagnose(*held_out)

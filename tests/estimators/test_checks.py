@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from scorefield import (
+    DistilledClassifier,
     LabellingClassifier,
     MixedEncoder,
     PriorCorrectedClassifier,
@@ -24,16 +25,21 @@ def light(model):
     return ScoreDensity(model=model, **LIGHT)
 
 
+TEACHER = ScoreClassifier(n_members=1, **LIGHT)
 # One of each class, with a model that compiles little.
 ONE_EACH = [
     light("gaussian"),
     ScoreClassifier(light("gaussian"), random_state=0),
     PriorCorrectedClassifier(LogisticRegression()),
+    DistilledClassifier(
+        LogisticRegression(), ScoreClassifier(n_members=1, **{**LIGHT, "max_steps": 300}), random_state=0
+    ),
     ScoreFeatures(light("gaussian"), per_class=True, passthrough=True),
     MixedEncoder(),
     LabellingClassifier(density=light("gaussian"), random_state=0),
     ScoreOutlierDetector(light("gaussian"), random_state=0),
-    ScoreOverSampler(density=light("gaussian"), random_state=0),
+    ScoreOverSampler(purpose="sharing", density=light("gaussian"), random_state=0),
+    ScoreOverSampler(teacher=TEACHER, random_state=0),
 ]
 # Tables of many widths, each of which compiles a network's programs anew.
 MORE = [
@@ -46,7 +52,17 @@ MORE = [
 ]
 
 
-@parametrize_with_checks(ONE_EACH)
+def expected_failures(estimator):
+    """Checks that cannot hold, with the reason."""
+    if not isinstance(estimator, DistilledClassifier):
+        return {}
+    reason = (
+        "new rows start from rows drawn by their weights: a weight of two and a repeated row agree in law, not in bits"
+    )
+    return dict.fromkeys(("check_sample_weight_equivalence_on_dense_data", "check_sample_weights_invariance"), reason)
+
+
+@parametrize_with_checks(ONE_EACH, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -57,13 +73,23 @@ def test_scikit_learn_checks_of_more_estimators(estimator, check):
     check(estimator)
 
 
-@sampler_checks([ScoreOverSampler(density=light("gaussian"), random_state=0)])
+@sampler_checks(
+    [
+        ScoreOverSampler(purpose="sharing", density=light("gaussian"), random_state=0),
+        ScoreOverSampler(teacher=TEACHER, random_state=0),
+    ]
+)
 def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@sampler_checks([ScoreOverSampler(density=light(model), random_state=0) for model in ("kernel", "energy", "auto")])
+@sampler_checks(
+    [
+        ScoreOverSampler(purpose="sharing", density=light(model), random_state=0)
+        for model in ("kernel", "energy", "auto")
+    ]
+)
 def test_imbalanced_learn_checks_of_more_models(estimator, check):
     check(estimator)
 
@@ -76,7 +102,7 @@ def test_scikit_learn_checks_of_every_model(model, wrap):
         "density": lambda d: d,
         "classifier": lambda d: ScoreClassifier(d, random_state=0),
         "features": ScoreFeatures,
-        "over-sampler": lambda d: ScoreOverSampler(density=d, random_state=0),
+        "over-sampler": lambda d: ScoreOverSampler(purpose="sharing", density=d, random_state=0),
         "outlier detector": lambda d: ScoreOutlierDetector(d, random_state=0),
     }[wrap](light(model))
     for instance, check in estimator_checks_generator(estimator):

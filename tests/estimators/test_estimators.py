@@ -746,7 +746,7 @@ def test_normalisation_waits_until_it_is_needed(monkeypatch):
     monkeypatch.setattr(module, "importance_constant", counted)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(150, 2)), np.repeat([0, 1], [110, 40])
-    over = ScoreOverSampler(density=ScoreDensity("kernel"), random_state=0)
+    over = ScoreOverSampler(purpose="sharing", density=ScoreDensity("kernel"), random_state=0)
     over.fit_resample(X, y)
     assert calls == []
     lazy = over.densities_[1]

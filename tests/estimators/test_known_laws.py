@@ -115,7 +115,7 @@ def test_an_uncertain_constant_is_announced(monkeypatch):
 
 def test_generated_rows_keep_narrow_directions():
     rows, _ = correlated(0.999, 1000)
-    over = ScoreOverSampler(random_state=0, selectivity=1.0)
+    over = ScoreOverSampler(purpose="sharing", random_state=0)
     more, _ = over.fit_resample(rows, np.repeat([0, 1], [800, 200]))
     ratio = narrow_variance(more[over.is_synthetic_]) / narrow_variance(rows)
     assert 0.8 < ratio < 1.25
@@ -200,12 +200,12 @@ def test_rows_do_not_pile_up_at_the_bounds():
     X = np.column_stack([rng.exponential(size=400), rng.integers(0, 5, 400)])
     y = np.repeat([0, 1], [300, 100])
     low, high = X.min(axis=0), X.max(axis=0)
-    over = ScoreOverSampler(random_state=0, selectivity=1.0)
+    over = ScoreOverSampler(purpose="sharing", random_state=0)
     new = over.fit_resample(X, y)[0][over.is_synthetic_]
     assert (new >= low).all()
     assert (new <= high).all()
     assert np.mean(new[:, 0] == low[0]) < 0.01
-    free = ScoreOverSampler(random_state=0, selectivity=1.0, bounds=None).fit_resample(X, y)[0][over.is_synthetic_]
+    free = ScoreOverSampler(purpose="sharing", random_state=0, bounds=None).fit_resample(X, y)[0][over.is_synthetic_]
     assert np.mean(free[:, 0] < low[0]) > 0.02  # the control: clipped, so many would sit on the bound
 
 
@@ -213,9 +213,14 @@ def test_prior_correction_of_selected_rows_is_announced():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), np.repeat([0, 1], [170, 30])
     density = ScoreDensity("gaussian")
-    for selectivity, n_warnings in ((2.0, 1), (1.0, 0)):
-        sampler = ScoreOverSampler(density=density, selectivity=selectivity, random_state=0)
+    light = ScoreClassifier(n_members=1, max_steps=20, hidden=(8,))
+    others = ({"where": "clear"}, {"purpose": "learning", "teacher": light})
+    for options, n_warnings in (*((other, 1) for other in others), ({}, 0)):
+        sampler = ScoreOverSampler(**{"purpose": "sharing", "density": density, "random_state": 0, **options})
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             PriorCorrectedClassifier(make_pipeline(sampler, LogisticRegression())).fit(X, y)
-        assert sum("selectivity=1 here" in str(warning.message) for warning in seen) == n_warnings
+        assert (
+            sum("purpose='sharing' and where='everywhere' here" in str(warning.message) for warning in seen)
+            == n_warnings
+        )

@@ -79,7 +79,7 @@ def possible(new, real):
 
 def test_the_over_sampler_keeps_original_cells_and_makes_possible_rows():
     frame, label = people()
-    sampler = ScoreOverSampler(density=ScoreDensity(**{**LIGHT, "max_steps": 300}), random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**{**LIGHT, "max_steps": 300}), random_state=0)
     more, y_more = sampler.fit_resample(frame, label)
     pd.testing.assert_frame_equal(more.iloc[: len(frame)], frame)
     assert len(set(np.unique(y_more, return_counts=True)[1])) == 1
@@ -100,7 +100,7 @@ def test_few_rows_with_gaps(n_rare):
     frame, _ = people(100)
     label = np.repeat(["many", "few"], [100 - n_rare, n_rare])
     frame.loc[frame.index[-1], ["age", "colour"]] = [30, None]
-    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0)
     with pytest.warns(UserWarning, match="lean on the other classes"):
         more, y_more = sampler.fit_resample(frame, label)
     assert (y_more == "few").sum() == 100 - n_rare
@@ -117,7 +117,9 @@ def test_containers_in_and_out(container):
         "numpy": lambda: frame.to_numpy(object),
     }
     table = tables[container]()
-    more, _ = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0).fit_resample(table, label)
+    more, _ = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0).fit_resample(
+        table, label
+    )
     assert type(more) is type(table)
     filled = ScoreImputer(**LIGHT).fit(table).transform(table)
     assert type(filled) is type(table)
@@ -132,7 +134,9 @@ def test_containers_in_and_out(container):
 def test_columns_of_any_names_and_orders():
     frame, label = people(100)
     renamed = frame.rename(columns={"age": "a b,;\"'", "gain": "ü"})
-    more, _ = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0).fit_resample(renamed, label)
+    more, _ = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0).fit_resample(
+        renamed, label
+    )
     assert list(more.columns) == list(renamed.columns)
 
 
@@ -252,7 +256,7 @@ def test_corrected_probabilities_after_over_sampling_a_mixed_table():
     frame, label = people(400)
     kept = (label == "no") | (np.arange(400) % 4 == 0)
     frame, label = frame[kept], label[kept]
-    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), selectivity=1, random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0)
     pipeline = make_pipeline(sampler, MixedEncoder("one-hot"), LogisticRegression())
     model = PriorCorrectedClassifier(pipeline).fit(frame, label)
     assert model.priors_after_ == pytest.approx([0.5, 0.5])
@@ -286,7 +290,7 @@ def test_real_tables(name):
         pytest.skip("set SCOREFIELD_DATA to the folder of the real tables")
     table = pd.read_csv(DATA / f"{name}.csv").head(400)
     y = table.pop(TARGETS[name])
-    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0)
     more, _ = sampler.fit_resample(table, y)
     pd.testing.assert_frame_equal(more.iloc[: len(table)].astype(table.dtypes.to_dict()), table)
     new = more[sampler.is_synthetic_]
@@ -306,7 +310,7 @@ def test_columns_that_tell_the_same_never_contradict_each_other():
     years = pd.Series(school).map({"none": 0, "school": 10, "college": 15})
     frame = pd.DataFrame({"years": years, "x": rng.normal(size=300), "school": school})
     label = np.where(rng.random(300) < 0.2, "rare", "common")
-    sampler = ScoreOverSampler(density=ScoreDensity(**LIGHT), random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0)
     new = sampler.fit_resample(frame, label)[0][sampler.is_synthetic_]
     assert set(zip(new["school"], new["years"], strict=True)) <= set(zip(frame["school"], frame["years"], strict=True))
     hidden = frame.assign(years=frame["years"].where(rng.random(300) < 0.7))
@@ -351,7 +355,7 @@ def test_identifiers_of_new_rows_are_new_or_blank_and_follow_from_the_seed():
     light = ScoreDensity(**{**LIGHT, "max_steps": 5})
     made = {}
     for ids in ("new", "again", "blank"):
-        over = ScoreOverSampler(density=light, random_state=0, ids=ids.replace("again", "new"))
+        over = ScoreOverSampler(purpose="sharing", density=light, random_state=0, ids=ids.replace("again", "new"))
         more, _ = over.fit_resample(frame, label)
         made[ids] = more[over.is_synthetic_].reset_index(drop=True)
         pd.testing.assert_frame_equal(more[:120], frame, check_dtype=ids != "blank")

@@ -83,7 +83,7 @@ def test_all_estimators_take_a_random_table(seed):
     np.testing.assert_allclose(model.predict_proba(table).sum(axis=1), 1, atol=1e-6)
     check_possible(model.sample(20, "rare"), table)
 
-    over = ScoreOverSampler(density=density, random_state=0)
+    over = ScoreOverSampler(purpose="sharing", density=density, random_state=0)
     more, y_more = over.fit_resample(table, y)
     pd.testing.assert_frame_equal(more[: len(table)], table, check_dtype=False)
     assert np.sum(y_more == "rare") == np.sum(y_more == "common")
@@ -96,6 +96,8 @@ def test_all_estimators_take_a_random_table(seed):
 
     assert np.isfinite(ScoreFeatures(density).fit(table, y).transform(table)).all()
     boosting = HistGradientBoostingClassifier(max_iter=3)
-    corrected = PriorCorrectedClassifier(make_pipeline(ScoreOverSampler(density=density), MixedEncoder(), boosting))
+    corrected = PriorCorrectedClassifier(
+        make_pipeline(ScoreOverSampler(purpose="sharing", density=density), MixedEncoder(), boosting)
+    )
     assert np.isfinite(corrected.fit(table, y).predict_proba(table)).all()
     pd.testing.assert_frame_equal(table, before)  # nothing is changed in place

@@ -26,7 +26,7 @@ def stand_ins():
 
 
 def small_networks():
-    sampler = ScoreOverSampler(density=ScoreDensity(hidden=(8,), max_steps=20))
+    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(hidden=(8,), max_steps=20))
     return [sampler, ScoreClassifier(n_members=2, hidden=(8,), max_steps=20)]
 
 

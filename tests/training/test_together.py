@@ -230,7 +230,9 @@ def test_classes_to_over_sample_train_together(table, monkeypatch):
     asked = models_asked_for(monkeypatch)
 
     def resample(X, labels):
-        sampler = ScoreOverSampler(dict.fromkeys(labels, 200), density=ScoreDensity("energy", **SMALL))
+        sampler = ScoreOverSampler(
+            purpose="sharing", sampling_strategy=dict.fromkeys(labels, 200), density=ScoreDensity("energy", **SMALL)
+        )
         rows, found = sampler.set_params(random_state=0).fit_resample(X, y)
         return sampler, rows[len(X) :][found[len(X) :] == "green"]
 
@@ -333,7 +335,9 @@ def test_a_single_class_stays_in_this_process(table, monkeypatch):
     X, y = table
     asked = models_asked_for(monkeypatch)
     with joblib.parallel_config("loky", n_jobs=2):
-        ScoreOverSampler({"red": 130}, density=ScoreDensity("mlp", **SMALL), random_state=0).fit_resample(X, y)
+        ScoreOverSampler(
+            purpose="sharing", sampling_strategy={"red": 130}, density=ScoreDensity("mlp", **SMALL), random_state=0
+        ).fit_resample(X, y)
     assert asked == [1]
 
 

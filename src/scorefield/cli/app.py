@@ -16,11 +16,13 @@ from scorefield.cli.console import announce, echo_json, error_console, progress_
 from scorefield.cli.options import (
     Data,
     Force,
+    GivenModel,
     Html,
     Ids,
     Json,
     Model,
     Output,
+    Purpose,
     Quiet,
     Seed,
     Target,
@@ -94,7 +96,8 @@ def resample(
     output: Output,
     reading: Reading,
     strategy: Annotated[str, typer.Option(help="auto, a ratio such as 0.5, or counts such as fraud=3690.")] = "auto",
-    model: Model = "auto",
+    purpose: Purpose = "learning",
+    model: GivenModel = None,
     where: Where = "everywhere",
     step_size: Annotated[float | None, typer.Option(help="Step size of the Langevin chains.")] = None,
     chain_length: Annotated[int | None, typer.Option(help="Steps of each Langevin chain.")] = None,
@@ -120,7 +123,7 @@ def resample(
 
     announce("learning and generating rows", quiet)
     result, before, after = commands.resample(
-        table.frame, target, strategy=counts, model=model, where=where,
+        table.frame, target, strategy=counts, purpose=purpose, model=model, where=where,
         chain={k: v for k, v in chain.items() if v is not None}, columns=reading.columns, seed=seed, mark=mark,
         ids=ids, verbose=verbose(quiet),
     )  # fmt: skip

@@ -39,8 +39,8 @@ def _check_memory(n_rows, n_columns):
 
 
 def resample(
-    table, target, *, strategy="auto", model="auto", where="everywhere", chain=None, columns=None, seed=0, mark=False,
-    ids="new", verbose=0,
+    table, target, *, strategy="auto", purpose="learning", model=None, where="everywhere", chain=None, columns=None,
+    seed=0, mark=False, ids="new", verbose=0,
 ):  # fmt: skip
     """The table with generated rows, and the counts of each label before and after."""
     if mark and MARK in table:
@@ -49,9 +49,14 @@ def resample(
     sampler = Langevin(**{**NEAR, **chain}) if chain else None
     if isinstance(strategy, dict):
         _check_memory(sum(strategy.values()), table.shape[1])
-    density = ScoreDensity(model=model, verbose=verbose)
     columns = _without(columns, target)
-    over = ScoreOverSampler(strategy, density, sampler, random_state=seed, columns=columns, where=where, ids=ids)
+    needs_density = purpose == "sharing" or model is not None
+    over = ScoreOverSampler(
+        sampling_strategy=strategy, purpose=purpose, where=where, sampler=sampler, random_state=seed, columns=columns,
+        ids=ids,
+        density=ScoreDensity(model=model or "auto", verbose=verbose) if needs_density else None,
+        teacher=ScoreClassifier(columns=columns, verbose=verbose) if purpose == "learning" else None,
+    )  # fmt: skip
     X_more, y_more = over.fit_resample(X, y)
     result = X_more.copy()  # not fragmented: inserting a column into many blocks is slow
     result.insert(table.columns.get_loc(target), target, y_more.astype(y.dtype))

@@ -13,6 +13,7 @@ from scorefield.data.formats import KINDS, Reading
 
 PANEL = "How the table is read"
 MODELS = ("auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
+PURPOSES = ("learning", "sharing")
 WHERE = ("everywhere", "clear", "core", "boundary", "diverse")
 
 
@@ -22,10 +23,10 @@ def _set_quiet(quiet: bool):
 
 
 def _one_of(names):
-    """A callback that refuses other values than these names."""
+    """A callback that refuses other values than these names, and lets None pass."""
 
-    def check(given: str):
-        if given not in names:
+    def check(given: str | None):
+        if given is not None and given not in names:
             raise typer.BadParameter(f"expected {', '.join(names)}, got {given!r}.")
         return given
 
@@ -38,12 +39,26 @@ ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scor
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
 Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=_one_of(MODELS))]
+GivenModel = Annotated[
+    str | None,
+    typer.Option(
+        help=f"{', '.join(MODELS)}: the model of each class that rows are drawn from.",
+        callback=_one_of(MODELS),
+        show_default=False,
+    ),
+]
+Purpose = Annotated[
+    str,
+    typer.Option(
+        help="'learning' keeps rows that a classifier is sure of: they help most learners, and are not a faithful copy "
+        "of their class. 'sharing' draws rows that follow the distribution of their class.",
+        callback=_one_of(PURPOSES),
+    ),
+]
 Where = Annotated[
     str,
     typer.Option(
-        help=f"Which generated rows are kept: {', '.join(WHERE)}. 'everywhere' keeps all, so that they follow the "
-        "distribution of their class; 'clear' keeps those least likely to belong to another class, which helps most "
-        "classifiers to rank.",
+        help=f"With --purpose sharing, which generated rows are kept: {', '.join(WHERE)}. 'everywhere' keeps all.",
         callback=_one_of(WHERE),
     ),
 ]

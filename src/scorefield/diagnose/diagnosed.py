@@ -262,16 +262,30 @@ class DiagnosedOverSampler:
         Diagnosis
             As of :meth:`ScoreDensity.diagnose`, for each of the up to four rarest classes that were enlarged:
             ``score_gain_<label>`` and so on. Classes of mixed tables share one energy, whose field is judged once. Of
-            "clear" rows the long chains are judged; the short ones stay near real rows by design.
+            "clear" rows the long chains are judged; the short ones stay near real rows by design. Where a teacher's
+            energy drew the rows it is the teacher's diagnosis.
         """
         check_is_fitted(self, "densities_")
         _check_both(X_held_out, y_held_out)
+        if hasattr(self, "teacher_") and not self.densities_ and not hasattr(self, "row_model_"):
+            return self._teacher_diagnosis(X_held_out, y_held_out, random_state)
         key = key_from(self.random_state if random_state is None else random_state)
         if not self.densities_ and not hasattr(self, "row_model_"):
             return Diagnosis([not_measured("score_gain", "score-matching gain", "no class was enlarged")], "no rows")
         judge = self._mixed_checks if hasattr(self, "row_model_") else self._density_checks
         checks, n = judge(key, X_held_out, y_held_out)
         return Diagnosis(checks, _origin(n, X_held_out is not None))
+
+    def _teacher_diagnosis(self, X, y, random_state):
+        """That of the teacher, whose energy and probabilities the rows come from."""
+        teacher = getattr(self.teacher_, "estimator", self.teacher_)  # behind a FrozenEstimator
+        if not hasattr(teacher, "diagnose"):
+            raise TypeError(
+                f"Expected a ScoreClassifier as teacher for diagnose, got {type(teacher).__name__}; judge it by its "
+                "own means."
+            )
+        state = self.random_state if random_state is None else random_state
+        return teacher.diagnose(X, y, random_state=state)
 
     def _rarest(self, labels):
         """The rarest of the enlarged classes."""

@@ -17,6 +17,8 @@ from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.estimators.table_input import is_mixed
 from scorefield.models.selection import MAX_RIVALS, some_places
 
+MAX_TAUGHT = 100_000  # rows of the classes that are not enlarged, from which a teacher learns
+
 
 def resample_to_parquet(sampler, frame, target, folder):
     """Over-sample a dask dataframe into a folder of Parquet files.
@@ -25,7 +27,9 @@ def resample_to_parquet(sampler, frame, target, folder):
     are fitted here too, unless there are several and ``joblib.parallel_config`` sends them elsewhere. All other rows
     stay in their partitions, which are written as they are, one file each; the new rows follow in files of their own.
     The rows of a table of numbers are those that ``sampler.fit_resample`` gives for the whole table, with the same
-    ``random_state``. A table with gaps or other columns is learned from its rare rows and a sample of the others.
+    ``random_state``, for ``purpose="sharing"``. A table with gaps or other columns is learned from its rare rows and
+    10,000 of the others; for ``purpose="learning"`` the teacher learns from the rare rows and up to 100,000 of the
+    others, which are weighted so that classes keep their shares.
 
     Parameters
     ----------
@@ -33,9 +37,8 @@ def resample_to_parquet(sampler, frame, target, folder):
         It is not changed. Only rows of the classes that it enlarges are checked for missing values.
     frame : dask dataframe
         Its index is not written. It is read four times, unless it is persisted: to count the labels, to gather the
-        rare rows, for the ranges of numbers (not with given ``bounds``), and to write; and twice more for each class
-        that is enlarged, where generated rows are chosen by the log odds of a classifier that learns from up to 10,000
-        rows of the others (``where="clear"``, or ``selectivity`` above 1).
+        rare rows, for the ranges of numbers (not with given ``bounds``), and to write; and twice more where rows of the
+        others are needed: for a teacher, or for each class that is enlarged with ``where="clear"``.
     target : column label
         The column that holds the classes.
     folder : path
@@ -56,7 +59,8 @@ def resample_to_parquet(sampler, frame, target, folder):
     >>> from scorefield import ScoreDensity, ScoreOverSampler, resample_to_parquet
     >>> table = pd.DataFrame(np.random.default_rng(0).normal(size=(110, 2)), columns=["height", "weight"])
     >>> table["sick"] = [0] * 98 + [1] * 12
-    >>> sampler = ScoreOverSampler(density=ScoreDensity(model="gaussian"), random_state=0)
+    >>> density = ScoreDensity(model="gaussian")
+    >>> sampler = ScoreOverSampler(purpose="sharing", density=density, random_state=0)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = pathlib.Path(place) / "balanced"
     ...     n_new = resample_to_parquet(sampler, dd.from_pandas(table, npartitions=2), "sick", folder)
@@ -80,6 +84,7 @@ def _check_task(sampler, frame, target):
     if not isinstance(sampler, ScoreOverSampler):
         raise ValueError(f"Expected a ScoreOverSampler, got {type(sampler).__name__}; use its own fit_resample.")
     sampler._validate_params()
+    sampler._check_purpose()
     if not (is_lazy(frame) and hasattr(frame, "npartitions") and hasattr(frame, "columns")):
         raise ValueError(
             f"Expected a dask dataframe, got {type(frame).__name__}; use sampler.fit_resample for tables in memory."
@@ -113,7 +118,12 @@ def _generate(sampler, frame, target):
     gathered = frame[frame[target].isin(labels)].compute()
     features = gathered.drop(columns=target)
     columns = sampler._kinds(features)
-    if is_mixed(features, columns):
+    mixed = is_mixed(features, columns)
+    if not labels:
+        rows, y = features, np.asarray(gathered[target])  # none
+    elif sampler.purpose == "learning":
+        rows, y = _generate_for_learning(sampler, frame, target, gathered, columns, mixed)
+    elif mixed:
         rows, y = _generate_mixed(sampler, frame, target, gathered, columns)
     else:
         rows, y = _generate_numbers(sampler, frame, target, features, np.asarray(gathered[target]))
@@ -124,40 +134,75 @@ def _generate(sampler, frame, target):
 
 
 def _generate_numbers(sampler, frame, target, features, y):
-    """New rows of a table of numbers, and their labels."""
+    """New rows of a table of numbers that follow the law of their class, and their labels."""
+
+    def rivals(label, rng):
+        others = _without_missing(frame[frame[target] != label][list(features.columns)])
+        return np.asarray(_rows_at(others, lambda n: some_places(rng, n, MAX_RIVALS)), dtype=np.float64)
+
+    spread, ranges = _summaries(frame, list(features.columns))
+    rows, y, _ = sampler._new_rows(features, y, spread, ranges, rivals)
+    return rows, y
+
+
+def _summaries(frame, names):
+    """Functions that compute the deviations of columns of numbers, and their least and greatest values."""
 
     def spread():
-        return frame[list(features.columns)].astype(np.float64).std(ddof=0).compute().to_numpy()
+        return frame[names].astype(np.float64).std(ddof=0).compute().to_numpy()
 
     def ranges():
         import dask
 
-        numbers = frame[list(features.columns)].astype(np.float64)
+        numbers = frame[names].astype(np.float64)
         return tuple(limit.to_numpy() for limit in dask.compute(numbers.min(), numbers.max()))
 
-    def rivals(label, rng):
-        others = frame[frame[target] != label][list(features.columns)]
-        others = others.replace([np.inf, -np.inf], np.nan).dropna()
-        return np.asarray(_rows_at(others, lambda n: some_places(rng, n, MAX_RIVALS)), dtype=np.float64)
+    return spread, ranges
 
-    X, y = sampler._fit_resample(features, y, spread=spread, ranges=ranges, rivals=rivals)
-    return X[sampler.is_synthetic_], y[sampler.is_synthetic_]
+
+def _without_missing(frame):
+    return frame.replace([np.inf, -np.inf], np.nan).dropna()
 
 
 def _generate_mixed(sampler, frame, target, gathered, columns):
     """New rows of a mixed table, and their labels; learned from the rare rows and a sample of the others."""
+    whole, _ = _with_others(sampler, frame, target, gathered, MAX_OTHERS)
+    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns, _keys_of(frame))
+    return rows, y
+
+
+def _keys_of(frame):
+    """A function of names that gives the patterns of these identifiers."""
+    return lambda names: _key_patterns(frame[names]) if names else {}
+
+
+def _generate_for_learning(sampler, frame, target, gathered, columns, mixed):
+    """New rows that a teacher is sure of, and their labels; it learns from the rare rows and a sample of the others."""
+    whole, weights = _with_others(sampler, frame if mixed else _without_missing(frame), target, gathered, MAX_TAUGHT)
+    X, y = whole.drop(columns=target), np.asarray(whole[target])
+    if mixed:
+        rows, y, _ = sampler._mixed_rows(X, y, columns, _keys_of(frame), weights)
+    else:
+        spread, ranges = _summaries(frame, list(X.columns))
+        rows, y, _ = sampler._new_rows(X, y, spread, ranges, weights=weights)
+    return rows, y
+
+
+def _with_others(sampler, frame, target, gathered, most):
+    """The gathered rows and a sample of the others, and the weights by which they stand for the frame, if any do."""
     import pandas as pd
 
     others = frame[~frame[target].isin(gathered[target].unique().tolist())]
     rng = np.random.default_rng(seed_from(sampler.random_state) % (1 << 31))
-    sample = _rows_at(others, lambda n: np.sort(rng.permutation(n)[:MAX_OTHERS]))
-    whole = pd.concat([gathered, sample], ignore_index=True)
+    counts = []
 
-    def keys_of(names):
-        return _key_patterns(frame[names]) if names else {}
+    def choose(n):
+        counts.append(n)
+        return np.sort(rng.permutation(n)[:most])
 
-    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns, keys_of)
-    return rows, y
+    sample = _rows_at(others, choose)
+    weights = np.repeat([1.0, counts[0] / len(sample)], [len(gathered), len(sample)])
+    return pd.concat([gathered, sample], ignore_index=True), weights if counts[0] > len(sample) else None
 
 
 def _key_patterns(frame):

@@ -94,7 +94,10 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
         density = ScoreDensity() if self.density is None else clone(self.density)
         if self.n_augment:
             wanted = dict(zip(self.classes_.tolist(), (counts + self.n_augment).tolist(), strict=True))
-            over = ScoreOverSampler(wanted, density, self.sampler, None, self.random_state, selectivity=1.0)
+            over = ScoreOverSampler(
+                sampling_strategy=wanted, purpose="sharing", density=density, sampler=self.sampler,
+                random_state=self.random_state,
+            )  # fmt: skip
             X, y = over.fit_resample(X, y)
         if self.rule == "pseudo-density":
             self.model_ = ScoreClassifier(density, calibration=None, random_state=self.random_state)

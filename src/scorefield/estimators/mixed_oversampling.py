@@ -1,5 +1,8 @@
 """How `ScoreOverSampler` generates rows of tables with gaps or columns that are not numbers."""
 
+import functools
+import itertools
+
 import jax
 import numpy as np
 from imblearn.utils import check_sampling_strategy, check_target_type
@@ -18,11 +21,11 @@ from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
 from scorefield.models.row_model import LARGEST_STEP, NOISE, fit_generator
 from scorefield.models.selection import (
+    draws_for,
     greatest,
     log_odds,
     most_diverse,
     one_row_warning,
-    rule_and_draws,
 )
 from scorefield.sampling.samplers import Langevin
 
@@ -49,42 +52,61 @@ class OverSamplesMixedTables:
         y_more = label_binarize(y_more, classes=np.unique(labels)) if binarize else y_more
         return append_rows(X, rows) if len(more) else X, writer.transform(np.zeros((0, 1)), y_more)[1]
 
-    def _mixed_rows(self, X, labels, columns, keys_of=None):
+    def _mixed_rows(self, X, labels, columns, keys_of=None, weights=None):
         """New rows as a table like X, their labels, and the indices of their parents.
 
-        Where X is part of a larger table, ``keys_of(names)`` gives the patterns of that table's identifiers by name.
+        Where X is part of a larger table, ``keys_of(names)`` gives the patterns of that table's identifiers by name,
+        and ``weights`` are those of the rows for a teacher.
         """
+        self.densities_ = {}
+        if self.purpose == "learning" and not self._proposes():
+            return self._rows_for_learning(X, labels, self._seed(), columns, weights=weights, keys_of=keys_of)
         wanted = {label: n for label, n in self.sampling_strategy_.items() if n}
+        if not wanted:
+            return None, labels[:0], []
         space = RowSpace.fit(X, columns)
         rows, key = space.rows(X), key_from(self.random_state)
         classes, codes = np.unique(labels, return_inverse=True)
-        self.densities_ = {}
-        if not wanted:
-            return None, labels[:0], []
         learned = learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
         options = generator_options(self.density or ScoreDensity())
         model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
         self.row_model_ = model.to_plain()
         chain = self._mixed_chain(options.get("noise") or NOISE)
-        where, draws = rule_and_draws(self.where, self.selectivity)
-        keep = self._keeper_of_mixed(where, model, lambda made: space.table(made, X), (X, labels, learned))
-        drawn, parents, limits = [], [], self._mixed_limits(space, rows)
-        for k, label in enumerate(classes):
-            if label not in wanted:
-                continue
-            own, n = np.flatnonzero(codes == k), wanted[label]
-            if same_rows(rows[own]).max() == 0:
-                warn_caller(one_row_warning(plain(label), len(own), "shaped by the other classes"))
+        limits = self._mixed_limits(space, rows)
+
+        def draw(k, n, start):
+            own = np.flatnonzero(codes == k)
+            own_key = jax.random.fold_in(jax.random.fold_in(key, k), start)
+            made, starts = model.sample(own_key, n, k, rows[own], limits, **chain)
+            return made, own[starts]
+
+        enlarged = [k for k, label in enumerate(classes) if label in wanted]
+        for k in enlarged:
+            own = rows[codes == k]
+            if same_rows(own).max() == 0:
+                warn_caller(one_row_warning(plain(classes[k]), len(own), "shaped by the other classes"))
             elif len(own) < FEW_ROWS:
-                warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
-            for start in range(0, n, BATCH_ROWS):
-                size = min(BATCH_ROWS, n - start)
-                many = round(draws * size)
-                own_key = jax.random.fold_in(jax.random.fold_in(key, k), start)
-                made, starts = model.sample(own_key, many, k, rows[own], limits, **chain)
-                kept = np.arange(many) if many == size else keep(made, rows[own], k, size)
+                warn_caller(
+                    f"Class {plain(classes[k])!r} has only {len(own)} rows; new ones lean on the other classes."
+                )
+        if self.purpose == "learning":
+            draws = {
+                classes[k]: _as_tables(functools.partial(draw, k), space, X, host_rng(key, Stream.POOLED_LEVELS))
+                for k in enlarged
+            }
+            return self._rows_for_learning(
+                X, labels, self._seed(), columns, draws=draws, weights=weights, keys_of=keys_of
+            )
+        keep = self._keeper_of_mixed(self.where, model, lambda made: space.table(made, X), (X, labels, learned))
+        drawn, parents = [], []
+        for k in enlarged:
+            for start in range(0, wanted[classes[k]], BATCH_ROWS):
+                size = min(BATCH_ROWS, wanted[classes[k]] - start)
+                many = round(draws_for(self.where) * size)
+                made, starts = draw(k, many, start)
+                kept = np.arange(many) if many == size else keep(made, rows[codes == k], k, size)
                 drawn.append(made[kept])
-                parents.append(own[starts[kept]])
+                parents.append(starts[kept])
         if keys_of is not None and self.ids == "new":
             space.encoder.set_keys(keys_of(space.encoder.identifiers))
         table = space.table(np.concatenate(drawn), X, host_rng(key, Stream.POOLED_LEVELS), self.ids)
@@ -130,6 +152,17 @@ class OverSamplesMixedTables:
         if given is not None:
             return tuple(space.scores.transform(limit[None])[0] for limit in given)
         return None if self.bounds is None else space.range_of(rows)
+
+
+def _as_tables(draw, space, X, rng):
+    """A function of n that draws flat rows anew at each call and returns them as a table, with their parents."""
+    calls = itertools.count()
+
+    def as_table(n):
+        made, parents = draw(n, next(calls))
+        return space.table(made, X, rng), parents
+
+    return as_table
 
 
 def learned_places(rng, codes, classes, wanted):

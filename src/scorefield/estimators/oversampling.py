@@ -3,7 +3,7 @@
 The paper's score-assisted imbalanced learning (its section 3), as an imbalanced-learn sampler.
 """
 
-from numbers import Real
+import functools
 
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
@@ -22,13 +22,13 @@ from scorefield.data.scaling import column_spread
 from scorefield.diagnose.diagnosed import DiagnosedOverSampler
 from scorefield.estimators._sklearn import (
     HasMethods,
-    Interval,
     StrOptions,
     check_feature_names,
     sklearn_validate_data,
 )
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.learning_oversampling import OverSamplesForLearning
 from scorefield.estimators.mixed_oversampling import (
     BATCH_ROWS,
     FEW_ROWS,
@@ -41,17 +41,18 @@ from scorefield.models.class_densities import class_rng, fit_class_densities
 from scorefield.models.selection import (
     MAX_RIVALS,
     WHERE,
+    draws_for,
     even_shares,
     greatest,
     log_odds,
     most_diverse,
     one_row_warning,
-    rule_and_draws,
     some_places,
 )
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
 
+PURPOSES = ("learning", "sharing")
 STEP, CHAIN = 0.02, 50  # of Langevin chains from rows to new ones
 SHORT_CHAIN = 4  # steps of those that stay near their row
 
@@ -62,31 +63,38 @@ def varying_columns(rows):
 
 
 @stored_by_public_name
-class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSampler):
-    """Over-sample classes with rows drawn from their learned score fields.
+class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSampler):
+    """Over-sample classes with new rows: by default those that help a learner, else those of the class's own law.
 
     Parameters
     ----------
     sampling_strategy : float, str, dict or callable
-        As in imbalanced-learn.
+        As in imbalanced-learn. What helps a learner are new rows and not the balance: a half or an eighth of the
+        shortfall helps about as much as all of it, and moves probabilities less.
+    purpose : {"learning", "sharing"}
+        "learning" keeps rows that a teacher is sure of: six times as many candidates as are needed come by short
+        Langevin chains of the teacher's energy from rows of the class, and rows are kept in proportion to the square
+        of the class's probability. They help most classifiers and follow another law than the class: for that their
+        ``sample_weight_`` corrects. "sharing" draws rows from the learned law of the class, for tables that people
+        look at or share, and for what relies on that law, such as :class:`PriorCorrectedClassifier`.
     density : None or ScoreDensity
-        Cloned for each class that is enlarged; None is ``ScoreDensity()``.
+        Cloned for each class that is enlarged. For "sharing" None is ``ScoreDensity()``; for "learning" a given density
+        or sampler draws the candidates.
     sampler : None or sampler
         None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents. For
         "clear" rows of numbers half of the chains are short, so that their rows stay near their parents.
+    teacher : None or classifier with ``predict_proba``
+        For "learning"; None is ``ScoreClassifier()``. A fitted one is kept as it is within ``FrozenEstimator``.
     categorical_features : "auto", None or array-like
         Columns of categories by name, index or mask, beside those that are recognised; "auto" and None name none.
     random_state : None, int or generator
-    selectivity : float >= 1
-        Rows drawn for each row kept; which ones are kept is told by ``where``. 1 draws no more than are needed for
-        "everywhere", and twice as many for the others.
     where : {"everywhere", "clear", "core", "boundary", "diverse"}
-        "everywhere" keeps every drawn row, so that generated rows follow the learned law of their class; with a
-        ``selectivity`` above 1 it is "clear". The others keep rows that follow another law, which biases
-        probabilities: "clear" those with the greatest log odds of their class, "core" the most probable of the class,
-        "boundary" those with the least absolute log odds, "diverse" those that are farthest from each other and from
-        the class's rows. Log odds are those of a :class:`ScoreClassifier` that is fitted for it; "clear" rows of mixed
-        tables take those of the energies that the rows are drawn from.
+        For "sharing". "everywhere" keeps every drawn row, so that generated rows follow the learned law of their class.
+        The others keep half of the drawn rows, which follow another law and bias probabilities: "clear" those with the
+        greatest log odds of their class, "core" the most probable of the class, "boundary" those with the least
+        absolute log odds, "diverse" those that are farthest from each other and from the class's rows. Log odds are
+        those of a :class:`ScoreClassifier` that is fitted for it; "clear" rows of mixed tables take those of the
+        energies that the rows are drawn from.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     ids : {"new", "blank"}
@@ -98,13 +106,21 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
 
     Attributes
     ----------
+    teacher_ : fitted teacher
+        For "learning".
+    soft_labels_ : ndarray of shape (n, classes)
+        For "learning": the teacher's probabilities of the generated rows, in the order of the sorted labels, and ones
+        and zeros for the rows of X.
+    sample_weight_ : ndarray of shape (n,)
+        For "learning": 1 for the rows of X, and for generated rows weights that undo their selection. Weighted by
+        them, the rows of a class follow the law that its candidates were drawn from; they sum to their number.
     densities_ : dict
         Label to fitted density, for the classes that were enlarged by one; empty for mixed tables, whose classes share
-        one energy.
+        one energy, and where the teacher's energy drew the candidates.
     varying_columns_ : dict
         Label to the indices of the columns that vary within the class, which its density is over.
     row_model_ : dict
-        The energy of the classes of a mixed table as plain arrays; absent for tables of numbers.
+        The energy that rows of a mixed table were drawn from as plain arrays; absent where no density drew them.
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int
@@ -124,12 +140,13 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
     Examples
     --------
     >>> import numpy as np
-    >>> from scorefield import ScoreDensity, ScoreOverSampler
+    >>> from scorefield import ScoreClassifier, ScoreOverSampler
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(110, 3)), np.array([0] * 100 + [1] * 10)
-    >>> X_more, y_more = ScoreOverSampler(density=ScoreDensity(model="gaussian"), random_state=0).fit_resample(X, y)
-    >>> X_more.shape, np.bincount(y_more).tolist()
-    ((200, 3), [100, 100])
+    >>> over = ScoreOverSampler(teacher=ScoreClassifier(n_members=1, max_steps=50), random_state=0)
+    >>> X_more, y_more = over.fit_resample(X, y)
+    >>> X_more.shape, np.bincount(y_more).tolist(), over.soft_labels_.shape
+    ((200, 3), [100, 100], (200, 2))
     """
 
     _parameter_constraints = {
@@ -139,7 +156,8 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         "sampler": [None, HasMethods(["sample"])],
         "categorical_features": [None, StrOptions({"auto"}), "array-like"],
         "bounds": [None, StrOptions({"observed"}), "array-like"],
-        "selectivity": [Interval(Real, 1, None, closed="left")],
+        "purpose": [StrOptions(set(PURPOSES))],
+        "teacher": [None, HasMethods(["fit", "predict_proba"])],
         "where": [StrOptions(set(WHERE))],
         "columns": [None, dict],
         "ids": [StrOptions(set(IDS))],
@@ -147,24 +165,27 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
 
     def __init__(
         self,
+        *,
         sampling_strategy="auto",
+        purpose="learning",
         density=None,
         sampler=None,
+        teacher=None,
         categorical_features="auto",
         random_state=None,
         bounds="observed",
-        selectivity=1.0,
         columns=None,
         where="everywhere",
         ids="new",
     ):
         super().__init__(sampling_strategy=sampling_strategy)
+        self.purpose = purpose
         self.density = density
         self.sampler = sampler
+        self.teacher = teacher
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.bounds = bounds
-        self.selectivity = selectivity
         self.columns = columns
         self.where = where
         self.ids = ids
@@ -218,10 +239,14 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         X_resampled : like X, with a fresh index
         y_resampled : like y
         """
+        self._validate_params()
+        self._check_purpose()
         check_labels(y)
         columns = self._kinds(X)
-        vars(self).pop("row_model_", None)  # of an earlier mixed table
-        if is_mixed(X, columns):
+        for name in ("row_model_", "teacher_", "soft_labels_", "sample_weight_"):
+            vars(self).pop(name, None)  # of an earlier table
+        from_teacher = self.purpose == "learning" and not self._proposes()
+        if is_mixed(X, columns) or (from_teacher and is_frame(X) and not hasattr(X, "iloc")):
             return self._resample_mixed(X, y, columns)
         if not is_frame(X) or hasattr(X, "iloc"):
             return super().fit_resample(X, y, **params)
@@ -229,6 +254,22 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         more, y_more = super().fit_resample(numbers.astype(np.float64), y, from_frame=True, **params)
         new = numbers_as_table(TableEncoder(columns).fit(X), more[len(numbers) :], X)
         return append_rows(X, new), y_more
+
+    def _check_purpose(self):
+        """Refuse settings that would not act."""
+        if self.purpose == "learning" and self.where != "everywhere":
+            raise ValueError(
+                f"Expected where='everywhere' with purpose='learning', which keeps rows by a teacher's probabilities, "
+                f"got {self.where!r}; set purpose='sharing' for it."
+            )
+        if self.purpose == "sharing" and self.teacher is not None:
+            raise ValueError(
+                f"Expected no teacher with purpose='sharing', got {type(self.teacher).__name__}; leave it out, or set "
+                "purpose='learning'."
+            )
+
+    def _seed(self):
+        return seed_from(self.random_state) % (1 << 31)
 
     def _kinds(self, X):
         """Kinds of columns that were asked for, by `columns` or by `categorical_features`."""
@@ -266,60 +307,85 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
             for values, counts in (np.unique(part, return_counts=True) for part in (y, y_more))
         )
 
-    def _fit_resample(self, X, y, spread=None, ranges=None, rivals=None, from_frame=False):
+    def _fit_resample(self, X, y, from_frame=False):
         """Append the rows that ``sampling_strategy_`` asks for.
 
-        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns,
-        ``ranges()`` their least and greatest values, and ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of
-        the other classes, as `some_places` has them. ``from_frame`` says that an array holds the columns of a frame,
-        whose kinds are known: it repeats no values.
+        ``from_frame`` says that an array holds the columns of a frame, whose kinds are known: it repeats no values.
         """
+        self.densities_ = {}
+        rows, more, parents = self._new_rows(X, y, from_frame=from_frame)
+        y_more = np.concatenate([y, more])
+        self._note_rows(y, y_more, parents)
+        return append_rows(X, rows) if len(more) else X, y_more
+
+    def _new_rows(self, X, y, spread=None, ranges=None, rivals=None, weights=None, from_frame=False):
+        """New rows of a table of numbers as a table like X, their labels, and the indices of their parents.
+
+        Where X is part of a larger table, ``spread()`` gives the deviations of that table's numeric columns,
+        ``ranges()`` their least and greatest values, ``rivals(label, rng)`` the numbers of up to MAX_RIVALS rows of
+        the other classes, as `some_places` has them, and ``weights`` those of the rows that stand for it.
+        """
+        if not any(self.sampling_strategy_.values()):
+            return None, y[:0], []
         numbers = np.asarray(X, dtype=np.float64)
         limits = self._limits(numbers.shape[1])
-        if limits is None and self.bounds is not None and any(self.sampling_strategy_.values()):
+        if limits is None and self.bounds is not None:
             limits = ranges() if ranges else (numbers.min(axis=0), numbers.max(axis=0))
-        if is_frame(X) or from_frame or not any(self.sampling_strategy_.values()):
+        if is_frame(X) or from_frame:
             dtypes = list(X.dtypes) if is_frame(X) else [X.dtype] * X.shape[1]
             possible = PossibleCells(limits, np.array([getattr(dtype, "kind", "O") in "iu" for dtype in dtypes]))
         else:
             possible = PossibleCells.of_array(numbers, limits)
-        seed = seed_from(self.random_state) % (1 << 31)
-        wanted = {label: (position, n) for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
-        rngs = {label: class_rng(seed, position) for label, (position, _) in wanted.items()}
+        seed = self._seed()
+        learning = self.purpose == "learning"
+        columns = self._kinds(X) if is_frame(X) else None
+        if learning and not self._proposes():
+            return self._rows_for_learning(X, y, seed, columns, possible, weights=weights)
+        draws = self._draws_of_numbers(numbers, y, seed, possible, spread)
+        if learning:
+            draws = {
+                label: functools.partial(_like, X, numbers, draw, self.columns) for label, (draw, _) in draws.items()
+            }
+            return self._rows_for_learning(X, y, seed, columns, draws=draws, weights=weights)
+        drawn, parents, labels = [], [], [y[:0]]
+        for position, (label, n_new) in enumerate(self.sampling_strategy_.items()):
+            if not n_new:
+                continue
+            keep = self._keeper(label, numbers, y, seed, np.random.default_rng([seed, position, 1]), rivals)
+            made, starts = self._select(*draws[label], n_new, keep)
+            drawn.append(made)
+            parents.append(starts)
+            labels.append(np.full(n_new, label, dtype=y.dtype))
+        rows = _numbers_like(X, numbers, np.concatenate(drawn), self.columns)
+        return rows, np.concatenate(labels), parents
+
+    def _draws_of_numbers(self, numbers, y, seed, possible, spread):
+        """For each enlarged class a function of n and a sampler that draws rows with possible cells, and the samplers.
+
+        The functions return numbers (n, d) and the indices of the parents, -1 for rows from noise.
+        """
+        wanted = {label: position for position, (label, n) in enumerate(self.sampling_strategy_.items()) if n}
+        rngs = {label: class_rng(seed, position) for label, position in wanted.items()}
         owns = {label: np.flatnonzero(y == label) for label in wanted}
         self.densities_ = self._fitted_densities({label: numbers[own] for label, own in owns.items()}, rngs)
-        numbers_new, parents, labels = [], [], []
-        for label, (position, n_new) in wanted.items():
+        draws = {}
+        for label, position in wanted.items():
             own, rows = owns[label], numbers[owns[label]]
             drawer = self._drawer(label, numbers, own, rngs[label], spread)
+            samplers = self._samplers_of(label, near=not possible.repeats_most(rows))
             rng = np.random.default_rng([seed, position, 2])
 
-            def draw(n, sampler, drawer=drawer, rows=rows, rng=rng):
-                drawn, parents = drawer(possible.rows_to_draw(n), sampler)
-                return self._with_possible_cells(possible, drawn, rows, rng)[:n], parents[:n]
+            def draw(n, sampler=samplers[0], own=own, drawer=drawer, rows=rows, rng=rng):
+                drawn, starts = drawer(possible.rows_to_draw(n), sampler)
+                drawn = self._with_possible_cells(possible, drawn, rows, rng)[:n]
+                return drawn, np.where(starts[:n] >= 0, own[starts[:n]], -1)
 
-            keep = self._keeper(label, numbers, y, seed, np.random.default_rng([seed, position, 1]), rivals)
-            samplers = self._samplers_of(label, near=not possible.repeats_most(rows))
-            drawn, chain_parents = self._select(draw, samplers, n_new, keep)
-            numbers_new.append(drawn)
-            parents.append(np.where(chain_parents >= 0, own[chain_parents], -1))
-            labels.append(np.full(n_new, label, dtype=y.dtype))
-        y_more = np.concatenate([y, *labels])
-        self._note_rows(y, y_more, parents)
-        if len(y_more) == len(y):
-            return X, y_more
-        new = np.concatenate(numbers_new)
-        if is_frame(X):
-            rows = numbers_as_table(TableEncoder(self.columns).fit(X), new, X)
-            for i in np.flatnonzero((np.ptp(numbers, axis=0) == 0) & (np.ptp(new, axis=0) > 0)):
-                rows.isetitem(i, cast_numbers(new[:, i], X.dtypes.iloc[i]))  # constant in a part of a larger table
-            return append_rows(X, rows), y_more
-        return np.concatenate([X, cast_numbers(new, X.dtype)]), y_more
+            draws[label] = draw, samplers
+        return draws
 
     def _keeper(self, label, numbers, y, seed, rng, rivals):
         """A function of drawn rows and n that gives the indices of the n rows to keep; None keeps all."""
-        where, _ = rule_and_draws(self.where, self.selectivity)
-        own = numbers[y == label]
+        where, own = self.where, numbers[y == label]
         if where == "clear":
             if rivals is None:
                 places = np.flatnonzero(y != label)
@@ -348,11 +414,10 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
     def _select(self, draw, samplers, n_new, keep):
         """Draw rows by each sampler, batch by batch to bound memory, and keep n_new of them with their parents."""
         batches = []
-        _, draws = rule_and_draws(self.where, self.selectivity)
         for sampler, share in zip(samplers, even_shares(n_new, len(samplers)), strict=True):
             for begin in range(0, share, BATCH_ROWS):
                 n = min(BATCH_ROWS, share - begin)
-                drawn, parents = draw(n if keep is None else round(draws * n), sampler)
+                drawn, parents = draw(round(draws_for(self.where) * n), sampler)
                 if len(drawn) > n:
                     kept = keep(drawn, n)
                     drawn, parents = drawn[kept], parents[kept]
@@ -396,8 +461,7 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
         density = self.densities_.get(label)
         if self.sampler or density is None or density.sampler:
             return [self.sampler or getattr(density, "sampler", None)]
-        clear = rule_and_draws(self.where, self.selectivity)[0] == "clear"
-        lengths = (CHAIN, SHORT_CHAIN) if clear and near else (CHAIN,)
+        lengths = (CHAIN, SHORT_CHAIN) if self.where == "clear" and near else (CHAIN,)
         return [Langevin(density.safe_step(STEP), chain_length=n, discard=1 - 1 / n) for n in lengths]
 
     def _fitted_densities(self, tables, rngs):
@@ -443,3 +507,19 @@ class ScoreOverSampler(OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSam
     def _with_possible_cells(self, possible, drawn, own, rng):
         """Drawn rows of a class with cells that are possible."""
         return possible.applied_to(drawn, own, rng)
+
+
+def _numbers_like(X, numbers, new, columns):
+    """New rows of numbers as a table like X, whose numbers are given too."""
+    if not is_frame(X):
+        return cast_numbers(new, X.dtype)
+    rows = numbers_as_table(TableEncoder(columns).fit(X), new, X)
+    for i in np.flatnonzero((np.ptp(numbers, axis=0) == 0) & (np.ptp(new, axis=0) > 0)):
+        rows.isetitem(i, cast_numbers(new[:, i], X.dtypes.iloc[i]))  # constant in a part of a larger table
+    return rows
+
+
+def _like(X, numbers, draw, columns, n):
+    """Rows of a draw as a table like X, and their parents."""
+    made, parents = draw(n)
+    return _numbers_like(X, numbers, made, columns), parents

@@ -87,11 +87,11 @@ class PriorCorrectedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimato
                     "frequencies after it cannot be seen; put PriorCorrectedClassifier around the inner pipeline."
                 )
         for step in direct:
-            if hasattr(step, "where") and (step.where != "everywhere" or step.selectivity > 1):
+            if hasattr(step, "purpose") and (step.purpose, step.where) != ("sharing", "everywhere"):
                 warn_caller(
-                    f"{type(step).__name__}(where={step.where!r}, selectivity={step.selectivity:g}) keeps rows that do "
-                    "not follow the law of their class, so that corrected probabilities are biased; use "
-                    "where='everywhere' and selectivity=1 here."
+                    f"{type(step).__name__}(purpose={step.purpose!r}, where={step.where!r}) keeps rows that do not "
+                    "follow the law of their class, so that corrected probabilities are biased; use "
+                    "purpose='sharing' and where='everywhere' here."
                 )
         if isinstance(recorded, Pipeline):
             name, last = recorded.steps[-1]

@@ -88,7 +88,8 @@ class ScoreRegressionOverSampler(BaseEstimator):
         "auto" gives every rare range as many rows as half of the common ones where there are two ranges, and as all of
         them where there is one. A float is the number of rows of a rare range for each common row.
     density, sampler, bounds, columns, where, random_state
-        As in :class:`ScoreOverSampler`.
+        As in :class:`ScoreOverSampler` with ``purpose="sharing"``: a teacher of classes has no say over a number, so
+        that rows follow the learned law of their range.
 
     Attributes
     ----------
@@ -173,8 +174,9 @@ class ScoreRegressionOverSampler(BaseEstimator):
         wanted = self._wanted(ranges)
         name = _free_name(Table(X).names)
         over = _TargetOverSampler(
-            {each: round(DRAWS * n) for each, n in wanted.items()}, self.density, self.sampler,
-            random_state=self.random_state, bounds=self.bounds, columns=self._kinds(X, name), where=self.where,
+            sampling_strategy={each: round(DRAWS * n) for each, n in wanted.items()}, purpose="sharing",
+            density=self.density, sampler=self.sampler, random_state=self.random_state, bounds=self.bounds,
+            columns=self._kinds(X, name), where=self.where,
         )  # fmt: skip
         whole, drawn_ranges = over.fit_resample(append_column(X, name, values), ranges)
         X_drawn, target = split_column(whole, name)

@@ -5,17 +5,15 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 WHERE = ("everywhere", "clear", "core", "boundary", "diverse")
-DRAWS = 2.0  # rows drawn for each row kept, unless `selectivity` asks for more
+DRAWS = 2.0  # rows drawn for each row kept, but where all are
 MAX_RIVALS = 10_000  # rows of the other classes that a classifier learns from to judge generated rows
 MAX_COMPARED = 2000  # rows that a generated row is compared with: each costs a distance
 SPREAD_BLOCK = 512  # rows that are kept at a time by their distances: the cost of each grows with the number
 
 
-def rule_and_draws(where, selectivity):
-    """What is kept, and the number of rows to draw for each row kept."""
-    if where == "everywhere":
-        return ("clear", selectivity) if selectivity > 1 else (where, 1.0)
-    return where, selectivity if selectivity > 1 else DRAWS
+def draws_for(where):
+    """The number of rows to draw for each row kept."""
+    return 1.0 if where == "everywhere" else DRAWS
 
 
 def some_places(rng, n, most):

@@ -86,5 +86,5 @@ def over_samplers(n_rare, seed):
         found[case.replace("score", "paper's")] = GeneratorOverSampler(PaperRows(chain, fields), random_state=seed)
     found[OURS] = ScoreOverSampler(random_state=seed)
     # For rows that only a learner sees; chosen on the development halves.
-    found[OURS_CLEAR] = ScoreOverSampler(random_state=seed, where="clear", bounds=None)
+    found[OURS_CLEAR] = ScoreOverSampler(random_state=seed, purpose="sharing", where="clear", bounds=None)
     return found

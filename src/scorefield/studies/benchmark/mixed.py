@@ -156,7 +156,7 @@ def oversampled(frame, y, seed):
     yield "random", lambda: RandomOverSampler(random_state=seed).fit_resample(frame, y)
     yield "SMOTENC", lambda: smotenc(frame, y, seed)
     yield OURS, lambda: ScoreOverSampler(random_state=seed).fit_resample(frame, y)
-    clear = ScoreOverSampler(random_state=seed, where="clear", bounds=None)
+    clear = ScoreOverSampler(random_state=seed, purpose="sharing", where="clear", bounds=None)
     yield OURS_CLEAR, lambda: clear.fit_resample(frame, y)
 
 

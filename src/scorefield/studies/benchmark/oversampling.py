@@ -154,8 +154,9 @@ def _tuned_arm(split, models, seed):
     rng, settings, tables, spent = np.random.default_rng(seed), [], [], 0.0
     for chain, values in CHAINS.items():
         sampler = ScoreOverSampler(
-            sampler=None if values is None else Langevin(*values), random_state=seed, where="clear", bounds=None
-        )
+            purpose="sharing", sampler=None if values is None else Langevin(*values), random_state=seed, where="clear",
+            bounds=None,
+        )  # fmt: skip
         with measured() as sampling:
             even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
         spent += sampling.seconds

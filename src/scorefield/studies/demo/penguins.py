@@ -36,7 +36,7 @@ class Settings:
     """Number of splits, and the estimators of this library that are shown."""
 
     n_splits: int = 6
-    over_sampler: Any = dataclasses.field(default_factory=ScoreOverSampler)
+    over_sampler: Any = dataclasses.field(default_factory=lambda: ScoreOverSampler(purpose="sharing"))
     classifier: Any = dataclasses.field(default_factory=ScoreClassifier)
 
 

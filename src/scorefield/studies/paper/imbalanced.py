@@ -75,9 +75,11 @@ def samplers(strategy, cases, hidden, seed):
         "ADASYN": ADASYN(sampling_strategy=strategy, random_state=seed),
     }
     for name, case in cases.items():
-        found[name] = ScoreOverSampler(strategy, field, Langevin(*case), random_state=seed, selectivity=1.0)
+        found[name] = ScoreOverSampler(
+            sampling_strategy=strategy, purpose="sharing", density=field, sampler=Langevin(*case), random_state=seed
+        )
     # Keeps every row that it draws, like the paper's cases; the benchmark studies selection.
-    found["ScoreOverSampler"] = ScoreOverSampler(strategy, random_state=seed, selectivity=1.0)
+    found["ScoreOverSampler"] = ScoreOverSampler(sampling_strategy=strategy, purpose="sharing", random_state=seed)
     return found
 
 
