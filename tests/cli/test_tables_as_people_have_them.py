@@ -1,0 +1,132 @@
+"""Commands on tables in German and American spelling: pandas reads its output as it reads the table."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from scorefield.cli import commands
+from scorefield.cli.app import app
+
+N = 90
+GERMAN = {"sep": ";", "decimal": ","}
+
+
+def columns_of_people():
+    rng = np.random.default_rng(0)
+    days = pd.to_datetime("2024-01-05") + pd.to_timedelta(rng.integers(0, 500, N), unit="D")
+    label = np.repeat(["nein", "ja"], [60, 30])  # sorted, as exports are
+    price = rng.normal(900, 200, N) + 400 * (label == "ja")
+    return rng, days, label, price
+
+
+def german_table():
+    """Semicolons, decimal commas, dates with dots, a byte order mark, leading zeros and a quoted line end."""
+    rng, days, label, price = columns_of_people()
+    numbers = [f"{number:,.2f}".translate(str.maketrans(",.", ".,")) for number in price]
+    lines = ["Kunde;PLZ;Datum;Betrag;Rabatt;Stunden;Ort;Storno"]
+    for i in range(N):
+        place = ("Köln", '"Bad\nHomburg"', "Ulm")[i % 3]
+        hours = f"{rng.integers(1, 80) / 2:.1f}".replace(".", ",") if i % 9 else ""
+        cells = (i + 1, f"{rng.integers(1, 5):05d}", days[i].strftime("%d.%m.%Y"), f"{numbers[i]} EUR")
+        lines.append(";".join(map(str, (*cells, f"{rng.integers(0, 30)} %", hours, place, label[i]))))
+    lines[5:5] = lines[40:42]  # repeated rows
+    return "\ufeff" + "\r\n".join(lines) + "\r\n"
+
+
+def american_table():
+    """Months first, dollars, blanks before the cells, and words for missing values."""
+    rng, days, label, price = columns_of_people()
+    lines = ["customer_id,zip,signed, amount, rate,mass,work, churn"]
+    for i in range(N):
+        work = (" Private", " State-gov", " ?")[i % 3]
+        mass = 25 * rng.integers(100, 250) if i % 11 else "NA"
+        cells = (1000 + i, f"{rng.integers(1, 5):05d}", days[i].strftime("%m/%d/%Y"), f'"${price[i]:,.2f}"')
+        lines.append(",".join(map(str, (*cells, f" {rng.integers(1, 60) / 4:.2f}%", mass, work, f" {label[i]}"))))
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"german": (german_table(), "Storno", GERMAN), "american": (american_table(), "churn", {"sep": ","})}
+KEYS = ("Kunde", "customer_id")
+
+
+@pytest.fixture(params=TABLES)
+def case(request, tmp_path, monkeypatch):
+    """A file, its target, how pandas reads it, and commands that train for a few steps."""
+    for name in ("ScoreDensity", "ScoreImputer"):
+        monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=5))
+    small = functools.partial(commands.ScoreClassifier, n_members=1)
+    monkeypatch.setattr(commands, "ScoreClassifier", small)
+    text, target, reading = TABLES[request.param]
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    return path, target, reading
+
+
+def scorefield(*arguments):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, f"{arguments}\n{done.output}\n{done.exception!r}"
+    return done.output
+
+
+def assert_reads_alike(path, source, reading, *, all_levels=True, filled=False):
+    """The same dtypes, and no level that the source has not."""
+    before, after = (pd.read_csv(name, **reading) for name in (source, path))
+    for name in set(before) - set(KEYS):
+        assert name in after
+        if not (filled and before[name].hasnans):  # whole numbers without missing values are integers to pandas
+            assert before[name].dtype == after[name].dtype, name
+        levels, found = set(before[name].dropna()), set(after[name].dropna())
+        if len(levels) >= 10 and not pd.api.types.is_numeric_dtype(before[name]):
+            shape = {pd.Series(sorted(cells)).str.replace(r"\d+", "0", regex=True).max() for cells in (levels, found)}
+            assert len(shape) == 1, f"{name}: {shape}"
+        if len(levels) < 10:
+            assert found <= levels, name
+            assert found == levels or not all_levels, name
+
+
+def decimal_options(reading):
+    return ("--decimal", reading["decimal"]) if "decimal" in reading else ()
+
+
+def test_columns_are_recognised(case):
+    path, target, reading = case
+    told = scorefield("columns", path, *decimal_options(reading))
+    date, amount = ("day.month.year", "EUR") if target == "Storno" else ("month/day/year", "$")
+    assert f"read as {date}" in told
+    assert f"read as numbers in {amount}" in told
+    assert "read as numbers in %" in told
+
+
+def test_rows_are_added_and_filled_in_the_same_spelling(case):
+    path, target, reading = case
+    decimal, more, full = decimal_options(reading), path.with_name("more.csv"), path.with_name("full.csv")
+    scorefield("resample", path, "--target", target, *decimal, "-o", more)
+    as_text = {**reading, "dtype": str, "keep_default_na": False}
+    own, both = (pd.read_csv(name, **as_text) for name in (path, more))
+    pd.testing.assert_frame_equal(both.iloc[: len(own)], own)
+    assert_reads_alike(more, path, reading)
+    generated = pd.read_csv(more, **reading).iloc[len(pd.read_csv(path, **reading)) :]
+    assert generated.drop(columns=[name for name in KEYS if name in generated]).notna().any().all()
+    if "mass" in generated:
+        assert not (generated["mass"].dropna() % 25).any()
+    scorefield("impute", path, *decimal, "-o", full)
+    assert_reads_alike(full, path, reading, filled=True)
+
+
+@pytest.mark.slow
+def test_a_model_carries_the_spelling(case):
+    path, target, reading = case
+    decimal, model = decimal_options(reading), path.with_name("model.skops")
+    scored, rows, why = (path.with_name(name) for name in ("scored.csv", "rows.csv", "why.csv"))
+    scorefield("fit", path, "--target", target, *decimal, "-o", model)
+    labels = pd.read_csv(path, **reading).iloc[:, -1]
+    scorefield("predict", model, path, *decimal, "--keep", "all", "-o", scored)
+    assert_reads_alike(scored, path, reading)
+    assert set(pd.read_csv(scored, **reading)[f"predicted_{target}"]) <= set(labels)
+    scorefield("sample", model, "--label", "ja", "-n", 60, "-o", rows)
+    assert_reads_alike(rows, path, reading, all_levels=False)
+    scorefield("explain", model, path, *decimal, "-o", why)
+    assert set(pd.read_csv(why)["label"]) <= set(labels)
