@@ -69,6 +69,7 @@ def test_decimal_commas_keep_their_decimals(tmp_path):
 
 def test_spellings_survive_plain_values(table):
     again = Delimited.from_plain(table.file.to_plain())
+    assert again.header == table.file.header
     for name in table.frame:
         assert again.spellings.get(name) == table.file.spellings[name]
 
