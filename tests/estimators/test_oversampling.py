@@ -288,13 +288,13 @@ def test_one_rare_row_of_a_mixed_table_is_called_so(n_rows):
     X, y = binary(60, 3)
     X[60:] = X[60]
     table = pd.DataFrame(X, columns=[*"abc"]).assign(colour=[*"rgb"] * 20 + ["r"] * 3).iloc[: 60 + n_rows]
-    over = over(sampling_strategy={1: 5}, density=ScoreDensity(max_steps=5))
+    few = over(sampling_strategy={1: 5}, density=ScoreDensity(max_steps=5))
     rows = "only one row" if n_rows == 1 else "3 rows, all of them equal"
     with pytest.warns(UserWarning, match=f"Class 1 has {rows}: its new rows are noise around one row"):
-        over.fit_resample(table, y[: 60 + n_rows])
+        few.fit_resample(table, y[: 60 + n_rows])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        over.fit_resample(table.assign(other=np.arange(60 + n_rows) % 7), [0] * 58 + [1] * (2 + n_rows))
+        few.fit_resample(table.assign(other=np.arange(60 + n_rows) % 7), [0] * 58 + [1] * (2 + n_rows))
     assert not any("one row" in str(w.message) for w in caught)
 
 
