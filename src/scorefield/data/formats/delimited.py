@@ -142,6 +142,7 @@ class Delimited:
         return {
             "path": self.path.name,
             **form,
+            "header": self.header,
             "spellings": {name: plain for name, plain in spellings.items() if plain},
         }
 
