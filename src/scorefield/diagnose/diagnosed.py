@@ -28,6 +28,7 @@ from scorefield.diagnose.diagnosis import (
     limited,
     nats_check,
     not_measured,
+    rules_check,
 )
 from scorefield.fields.rows import CANDIDATES
 from scorefield.models.row_model import RowModel
@@ -177,11 +178,13 @@ class DiagnosedClassifier:
         Returns
         -------
         Diagnosis
-            As of :meth:`ScoreDensity.diagnose`, with ``log_loss`` and ``calibration_error`` of the probabilities.
+            As of :meth:`ScoreDensity.diagnose`, with ``log_loss`` and ``calibration_error`` of the probabilities, and
+            for a joint model ``rules_share``, the share of the rules in them.
             Separate densities have checks of their own, ``score_gain_<label>`` and so on; of many classes the four
             rarest are judged, and of a joint model the chains of the rarest.
         """
         check_is_fitted(self)
+        self._need_density()
         key = key_from(self.random_state if random_state is None else random_state)
         X, labels = self._held_out(X_held_out, y_held_out)
         if X is None:
@@ -193,6 +196,7 @@ class DiagnosedClassifier:
             fields, n = self._density_checks(key, X, labels)
         else:
             fields, n = self._joint_checks(key, X, labels)
+            checks.append(rules_check(self.rules_share_))
         return Diagnosis([*checks, *fields], _origin(n, X is not None))
 
     def _held_out(self, X, y):

@@ -60,6 +60,12 @@ def not_measured(key, name, why):
     return Check(key, name, None, "", NOT_MEASURED, why)
 
 
+def rules_check(share):
+    """The share of the rules in the probabilities of a joint model; any share is good."""
+    note = "probabilities rest on rules more than on the networks" if share > 0.5 else ""
+    return Check("rules_share", "share of the rules", share, "0 to 1", GOOD, note)
+
+
 class Diagnosis:
     """Checks of a fitted model, printed as a table with a line for each.
 

@@ -1,4 +1,4 @@
-"""ScoreClassifier: Bayes' rule on learned class densities.
+"""ScoreClassifier: networks that learn rows and labels, with rules beside them; or Bayes' rule on class densities.
 
 Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theory_1 to 3.
 """
@@ -54,7 +54,17 @@ MALA_STEP = 0.05  # in standard deviations of the class
 class ScoreClassifier(
     FitsClasses, DiagnosedClassifier, TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator
 ):
-    """Generative classifier on score fields.
+    """Classifier on score fields: probabilities, and a density of every class.
+
+    By default ``predict_proba`` is the softmax of ``((1 - s) network + s rules) / T``. The network is the mean of
+    ``n_members`` networks with one energy per class, which learn from two losses at once: the cross-entropy of the
+    labels, and denoising score matching of the rows of each class. Training stops by held-out labels. The rules are a
+    sparse model of the labels alone (RuleFit); their share s and the temperature T make held-out labels most likely.
+    This is not Bayes' rule on :meth:`log_likelihood`, from which probabilities may differ a lot: labels correct what
+    the densities get wrong. Bayes' rule is what ``label_weight=0`` and separate densities use, up to a calibration.
+
+    Only the score knows the rows: :meth:`sample`, :meth:`score_samples`, missing values (:meth:`impute`), outliers and
+    :meth:`grad_log_density` come from it. To probabilities it adds a little, and so do the rules.
 
     Parameters
     ----------
@@ -63,7 +73,8 @@ class ScoreClassifier(
         ``fit`` and ``score_samples`` (:class:`ScoreDensity`, scikit-learn's KernelDensity or GaussianMixture) is
         cloned for each class; a dict gives one per label.
     label_weight : float
-        Weight of the labels' cross-entropy beside denoising score matching in the joint model; 0 is purely generative.
+        Weight of the labels' cross-entropy in the loss of the joint model; 0 is purely generative: Bayes' rule on its
+        densities.
     n_members : int
         Networks of the joint model, averaged as energies.
     priors : None, "equal" or array of shape (n_classes,)
@@ -92,6 +103,12 @@ class ScoreClassifier(
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : None, int or generator
     verbose : int
+    rules : "auto" or None
+        "auto" gives rules the share of the probabilities that held-out labels ask for, with ``calibration="auto"`` and
+        labels that are learned; None leaves them out.
+    denoising_weight : float
+        Weight of denoising score matching in the loss of the joint model. With 0 it learns the labels alone: a plain
+        ensemble of networks, without densities, rows or fields.
 
     Attributes
     ----------
@@ -101,6 +118,12 @@ class ScoreClassifier(
         The fitted densities where they are separate; absent for the joint model.
     model_ : dict
         The joint model as plain arrays; absent where densities are separate.
+    rules_share_ : float
+        Share s of the rules in the logits of the joint model; 0 without rules.
+    held_out_proba_ : ndarray of shape (n, classes)
+        Probabilities of the rows of ``fit`` by members that did not train on them; NaN in rows that all members train
+        on. The same rows stop the training and set s and T, which makes them a little too good; a single member
+        instead of all makes them a little too bad. Absent where members are not calibrated or a table is read in parts.
     n_features_in_ : int
 
     Notes
@@ -135,6 +158,8 @@ class ScoreClassifier(
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
+        "rules": [None, StrOptions({"auto"})],
+        "denoising_weight": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -153,6 +178,8 @@ class ScoreClassifier(
         max_steps="auto",
         columns=None,
         verbose=0,
+        rules="auto",
+        denoising_weight=1.0,
     ):
         self.density = density
         self.label_weight = label_weight
@@ -168,6 +195,8 @@ class ScoreClassifier(
         self.max_steps = max_steps
         self.columns = columns
         self.verbose = verbose
+        self.rules = rules
+        self.denoising_weight = denoising_weight
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -280,7 +309,15 @@ class ScoreClassifier(
         # All densities are zero: fall back to the priors.
         return np.where(np.isfinite(logits).any(axis=1, keepdims=True), logits, np.log(self.priors_))
 
+    def _need_density(self):
+        if isinstance(self.density, str) and self.denoising_weight == 0:
+            raise ValueError(
+                "Expected a model of the rows, got denoising_weight=0, which learns the labels alone; fit with a "
+                "positive weight for densities, fields and rows."
+            )
+
     def _log_likelihood(self, X):
+        self._need_density()
         if hasattr(self, "densities_"):
             return np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
         return self._map_rows("__call__", X).astype(np.float64) + self._density_constants(X)
@@ -294,6 +331,7 @@ class ScoreClassifier(
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
         X = self._read(X)
+        self._need_density()
         logits, logs = self.logits_and_log_likelihood(X)
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
         return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
@@ -407,6 +445,7 @@ class ScoreClassifier(
         For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at gaps.
         """
         X = self._read(X)
+        self._need_density()
         if hasattr(self, "densities_"):
             self._need_fields()
             return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
@@ -420,6 +459,7 @@ class ScoreClassifier(
         With ``ids="new"`` identifiers continue the pattern of their column, with "blank" they are missing.
         """
         check_is_fitted(self)
+        self._need_density()
         check_ids(ids)
         where = np.flatnonzero(self.classes_ == label)
         if len(where) == 0:
@@ -444,6 +484,7 @@ class ScoreClassifier(
                 "Expected a model that was fitted to gaps or to mixed columns, got one of complete numbers; use "
                 "ScoreImputer to fill gaps."
             )
+        self._need_density()
         key = key_from(self.random_state if random_state is None else random_state)
         return self._row_model().filled(key, X)
 

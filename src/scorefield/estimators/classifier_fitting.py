@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -27,6 +28,7 @@ from scorefield.models.row_model import fit_row_model
 from scorefield.training.losses import LabelledRow
 
 CALIBRATION_FOLDS = 3
+JUDGED = ("rules_share_", "held_out_proba_")
 MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
 
@@ -73,7 +75,21 @@ class FitsClasses:
             weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
         self._fit(X, y, None if weights is None else weights / weights.mean())
 
+    def _check_terms(self):
+        """Refuse weights of a loss that has no terms, or that separate densities do not have."""
+        if isinstance(self.density, str):
+            if self.label_weight == self.denoising_weight == 0:
+                raise ValueError(
+                    "Expected label_weight or denoising_weight above 0, got 0 for both; the model would learn nothing."
+                )
+        elif self.denoising_weight != 1:
+            raise ValueError(
+                f'Expected density="joint" with denoising_weight={self.denoising_weight:g}, got '
+                f"{type(self.density).__name__}; leave it at 1."
+            )
+
     def _fit(self, X, y, weights=None):
+        self._check_terms()
         classes, labels = np.unique(y, return_inverse=True)
         self._set_classes(classes, np.bincount(labels, weights))
         seed = seed_from(self.random_state)
@@ -94,9 +110,13 @@ class FitsClasses:
         """True if a joint model is calibrated by the rows that each member never saw."""
         return self.calibration == "auto" and self._learns_labels()
 
+    def _learns_rules(self):
+        """True if rules stand beside the networks: held-out labels decide about their share."""
+        return self.rules is not None and self._calibrates_by_members()
+
     def _set_classes(self, classes, counts):
         """Forget an earlier fit, then set what follows from the labels alone."""
-        for name in ("densities_", "model_", "anchors_", "mean_", "scale_", "start_rows_", "history_"):
+        for name in ("densities_", "model_", "anchors_", "mean_", "scale_", "start_rows_", "history_", *JUDGED):
             vars(self).pop(name, None)  # which of them exist tells a joint model from separate densities
         self.classes_ = classes
         if len(classes) < 2:
@@ -127,7 +147,8 @@ class FitsClasses:
         model, joint = fit_row_model(
             key, space, rows, labels, self.frequencies_, weights=weights,
             label_weight=self.label_weight, n_members=self.n_members, hidden=self.hidden, noise=self.noise,
-            max_steps=self.max_steps, callback=report, with_rules=self._calibrates_by_members(),
+            max_steps=self.max_steps, callback=report, with_rules=self._learns_rules(),
+            denoising_weight=self.denoising_weight,
         )  # fmt: skip
         self.start_rows_ = model.start_rows
         self._keep_joint(key, joint, model.color, report)
@@ -160,19 +181,30 @@ class FitsClasses:
         joint = train_joint(
             key, table, splits, frame, frequencies=self.frequencies_, label_weight=self.label_weight,
             hidden=self.hidden, max_steps=self.max_steps, callback=report, refill=refill,
-            with_rules=self._calibrates_by_members(),
+            with_rules=self._learns_rules(), denoising_weight=self.denoising_weight,
         )  # fmt: skip
-        self._keep_joint(key, joint, frame.color, report)
+        self._keep_joint(key, joint, frame.color, report, in_memory=refill is None)
 
-    def _keep_joint(self, key, joint, color, report):
+    def _keep_joint(self, key, joint, color, report, in_memory=True):
         """What prediction and sampling need of a trained joint model."""
         report.close(f"joint: weights of steps {[fit.best_step for fit in joint.fits]}")
         self.history_ = [{"loss": f.loss, "held_out_loss": f.held_out_loss, "steps": f.steps} for f in joint.fits]
         model = joint.model
         if self._calibrates_by_members():
-            model, self.temperature_ = calibrated(joint)
+            found = calibrated(joint)
+            model, self.temperature_ = found.model, found.temperature
+            if in_memory:
+                self.held_out_proba_ = self._held_out_proba(len(joint.table.label), found.held, found.logits)
+        self.rules_share_ = 0.0 if model.rules is None else float(model.share)
         self.model_, self.noise_color_ = to_plain(model), color
         self.anchor_seed_ = np.asarray(jax.random.key_data(key))
+
+    def _held_out_proba(self, n, held, logits):
+        """Mean probabilities (n, classes) of the rows that members judged without having trained on them."""
+        logits = logits + np.log(self.priors_ / self.frequencies_)
+        total, times = np.zeros((n, len(self.classes_))), np.bincount(held, minlength=n)
+        np.add.at(total, held, softmax(logits, axis=1))
+        return np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan).astype(np.float32)
 
     def _set_start_rows(self, key, rows, labels):
         # Permuted first: a sorted table must not start all chains at one end.

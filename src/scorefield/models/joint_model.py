@@ -105,7 +105,7 @@ class TrainedJoint(NamedTuple):
 
 def train_joint(
     key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, layout=None, refill=None,
-    two_views=True, labels_of_hidden=True, with_rules=False,
+    two_views=True, labels_of_hidden=True, with_rules=False, denoising_weight=1.0,
 ):  # fmt: skip
     """A `TrainedJoint` whose members were each trained on its split.
 
@@ -122,7 +122,8 @@ def train_joint(
         table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None,
         in_memory=refill is None, by_labels=by_labels,
     )  # fmt: skip
-    objective = _objective(frame.color, frequencies, plan, float(label_weight), labels_of_hidden)
+    weights = float(label_weight), float(denoising_weight)
+    objective = _objective(frame.color, frequencies, plan, weights, labels_of_hidden)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
     gains = _gains_of_members(table, layout) if by_labels and n_classes > 1 else lambda *member: None
     # A start at the class shares made no measurable difference but with offsets, which it cancels.
@@ -168,12 +169,16 @@ def _groups(n_members, n_views, size):
     return sorted(groups, key=lambda own: own[0])
 
 
-def _objective(color, frequencies, plan, label_weight, labels_of_hidden):
-    """The loss that members train by; classes that are drawn more often weigh as much as they would otherwise."""
+def _objective(color, frequencies, plan, terms, labels_of_hidden):
+    """The loss that members train by; `terms` are the weights of the labels and of denoising.
+
+    Classes that are drawn more often weigh as much as they would otherwise.
+    """
     weights = np.minimum(1 / (len(frequencies) * frequencies), MAX_CLASS_WEIGHT)
     weights = (weights / plan.factors * (frequencies @ plan.factors)).astype(np.float32)
+    label_weight, denoising_weight = terms
     share = DENOISED_SHARE if label_weight else 1.0
-    return JointLoss(color, label_weight, weights, plan.offsets, share, labels_of_hidden)
+    return JointLoss(color, label_weight, weights, plan.offsets, share, labels_of_hidden, denoising_weight)
 
 
 def _views(numbers, frame):
@@ -209,8 +214,17 @@ def _refill_own(refill, own):
     return tables, [splits[m] for m in own]
 
 
+class Calibrated(NamedTuple):
+    """A joint model with its temperature, and the rows that members judged without having trained on them."""
+
+    model: JointEnergies
+    temperature: float
+    held: np.ndarray  # numbers of rows, once for each member that judged them
+    logits: np.ndarray  # (len(held), classes), calibrated
+
+
 def calibrated(joint):
-    """The model of a `TrainedJoint` with rules in its posterior where they help, and a temperature, by held-out labels.
+    """A `TrainedJoint` with rules in its posterior where they help, and a temperature, by held-out labels.
 
     A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, and with
     them what they were to judge. Rules are the mean over the splits of all members.
@@ -219,15 +233,19 @@ def calibrated(joint):
     every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
     kept = _worth_their_place(every, table, splits)
     model = dataclasses.replace(model, members=tuple(model.members[m] for m in kept))
-    rules, others = joint.rules
-    others = np.split(others, np.cumsum([len(split.held) for split in splits])[:-1])
-    logits, others = (np.concatenate([each[m] for m in kept]).astype(np.float64) for each in (every, others))
+    logits = np.concatenate([every[m] for m in kept]).astype(np.float64)
     held = np.concatenate([splits[m].held for m in kept])
     weights = None if table.weight is None else table.weight[held].astype(np.float64)
-    share, temperature = fit_share(logits, others, table.label[held], weights)
-    if share < LEAST_SHARE:
-        return model, fit_temperature(logits, table.label[held], weights)[0]
-    return dataclasses.replace(model, rules=rules, share=np.float32(share)), temperature
+    if joint.rules is not None:
+        rules, others = joint.rules
+        others = np.split(others, np.cumsum([len(split.held) for split in splits])[:-1])
+        others = np.concatenate([others[m] for m in kept]).astype(np.float64)
+        share, temperature = fit_share(logits, others, table.label[held], weights)
+        if share >= LEAST_SHARE:
+            model = dataclasses.replace(model, rules=rules, share=np.float32(share))
+            return Calibrated(model, temperature, held, ((1 - share) * logits + share * others) / temperature)
+    temperature = fit_temperature(logits, table.label[held], weights)[0]
+    return Calibrated(model, temperature, held, logits / temperature)
 
 
 def _worth_their_place(logits, table, splits):

@@ -206,7 +206,7 @@ class RowModel:
 
 def fit_row_model(
     key, space, rows, labels, frequencies, *, weights=None, label_weight, n_members, hidden, noise, max_steps,
-    callback=None, with_rules=False,
+    callback=None, with_rules=False, denoising_weight=1.0,
 ):  # fmt: skip
     """A `RowModel` of flat rows, and the `TrainedJoint` that it is made of."""
     splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, n_members)
@@ -218,6 +218,7 @@ def fit_row_model(
         key, table, splits, frame, frequencies=frequencies, label_weight=label_weight, hidden=hidden,
         max_steps=max_steps, callback=callback, layout=space.layout, two_views=label_weight > 0,
         labels_of_hidden=not gaps_tell_labels(space.n_gaps(rows), labels), with_rules=with_rules,
+        denoising_weight=denoising_weight,
     )  # fmt: skip
     order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]

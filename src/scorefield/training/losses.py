@@ -200,7 +200,7 @@ class JointLoss:
 
     The noise is z color with z ~ N(0, I). Denoising is averaged over columns, so that its weight relative to the labels
     does not depend on their number. The cross-entropy is taken at the row without noise, which would blur steps between
-    classes. With label_weight 0 the loss is purely generative.
+    classes. With label_weight 0 the loss is purely generative, with denoising_weight 0 it is that of the labels alone.
 
     Columns of a mixed row are ranked too: the value of a random column competes with draws from its margin. For
     categories and spikes this takes the place of a score; for numbers it fixes the masses of separate modes.
@@ -212,6 +212,7 @@ class JointLoss:
     offsets: Any = 0.0  # of the logits, see `LabelLoss`
     denoised_share: float = static(default=1.0)  # of a batch: the cross-entropy needs more rows than denoising
     labels_of_hidden: bool = static(default=True)  # whether copies with hidden cells teach the labels too
+    denoising_weight: float = static(default=1.0)  # of the generative term; 0 leaves it out
 
     def normals(self, model: JointEnergies, key: jax.Array, *shape: int) -> jax.Array:
         """Standard normal numbers of rows, as `generative` takes them: (*shape, numbers of a row)."""
@@ -235,6 +236,7 @@ class JointLoss:
         if layout is not None:
             ranking, present = rank_cell(model, z_ranked, noisy, label)
             loss = loss + ranking * present  # a gap has no rank
+        loss = loss if self.denoising_weight == 1 else self.denoising_weight * loss
         weight = self.class_weights[label] if row.weight is None else self.class_weights[label] * row.weight
         return weight * loss
 
@@ -253,7 +255,9 @@ class JointLoss:
             chosen = copies[jnp.arange(n), jax.random.randint(own, (n,), 0, copies.shape[1])]
             rows = rows._replace(x=rows.x.at[:n].set(chosen))
         first = jax.tree.map(lambda leaf: leaf[:n], rows)
-        loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, self.normals(model, key, n), first))
+        loss = jnp.zeros(())
+        if self.denoising_weight > 0:
+            loss = jnp.mean(jax.vmap(self.generative, (None, 0, 0))(model, self.normals(model, key, n), first))
         if len(self.class_weights) == 1:
             return loss
         seen = rows if self.labels_of_hidden else as_they_are
