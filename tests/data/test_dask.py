@@ -1,5 +1,6 @@
 """Dask collections: lazy, equal to tables in memory, one model and one compilation a worker; a cluster of processes."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -24,20 +25,51 @@ dd = pytest.importorskip("dask.dataframe", reason=REASON)
 distributed = pytest.importorskip("distributed", reason=REASON)
 pd = pytest.importorskip("pandas", reason="dask dataframes are made of pandas'")
 
+SHORT = ScoreDensity(hidden=(8,), max_steps=5)  # for mixed rows, where what is generated does not matter
 SIZES = (300, 0, 1, 699, 2500)  # unequal partitions, one of them empty: buckets of 256, 1024 and 4096 rows
 DENSITY_METHODS = ("score_samples", "grad_log_density")
 CLASSIFIER_METHODS = (*DENSITY_METHODS, "predict", "predict_proba", "predict_log_proba", "decision_function")
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
+@contextlib.contextmanager
+def cluster(folder, **options):
+    """A client of a small cluster; it serves where `used` says so."""
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
-            local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
+        distributed.LocalCluster(dashboard_address=None, local_directory=str(folder), **options) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def used(client):
+    with dask.config.set(scheduler="dask.distributed"), client.as_current():
+        yield client
+
+
+@pytest.fixture(scope="module")
+def of_threads(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("dask"), n_workers=1, threads_per_worker=2, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def of_processes(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("dask"), n_workers=2, threads_per_worker=1, processes=True) as client:
+        yield client
+
+
+@pytest.fixture
+def client(of_threads):
+    """Two threads of this process."""
+    with used(of_threads) as client:
+        yield client
+
+
+@pytest.fixture
+def processes(of_processes):
+    """Two processes, each of which imports and compiles: for what threads cannot show."""
+    with used(of_processes) as client:
         yield client
 
 
@@ -187,14 +219,14 @@ def test_the_model_is_one_node_of_the_graph(density, rows, n_parts):
     assert nodes_with(part_of_model, naive) == n_parts  # the control: each task carries it
 
 
-def test_one_compilation_a_worker(client):
+def test_one_compilation_a_worker(processes):
     """Arrays and dataframes with partitions of several buckets: one trace; as tables in memory they take three."""
     rows = np.random.default_rng(6).normal(size=(sum(SIZES), 4))  # columns that no other test has compiled for
     model = ScoreDensity("gaussian").fit(rows)
-    before = client.run(n_traces)
+    before = processes.run(n_traces)
 
     def new_traces():
-        return {n - before[worker] for worker, n in client.run(n_traces).items()}
+        return {n - before[worker] for worker, n in processes.run(n_traces).items()}
 
     X = da.from_array(rows, chunks=(SIZES, 4)).map_blocks(slowly, dtype=float)
     model.grad_log_density(X).compute()
@@ -202,7 +234,7 @@ def test_one_compilation_a_worker(client):
     model.grad_log_density(X.rechunk((1750, 4))).compute()
     model.grad_log_density(dd.from_pandas(pd.DataFrame(rows), npartitions=5)).compute()
     assert new_traces() == {1}
-    client.run(score_in_memory, model, [rows[:300], rows[:699], rows[:2500]])
+    processes.run(score_in_memory, model, [rows[:300], rows[:699], rows[:2500]])
     assert new_traces() == {1 + 3}
 
 
@@ -306,12 +338,8 @@ def test_partitions_pass_through(client, imbalanced, tmp_path):
     """The first files hold the partitions row by row, an empty one too; the rest are new rows of the rare classes."""
     parts = [imbalanced.iloc[:150], imbalanced.iloc[:0], imbalanced.iloc[150:]]
     frame = dd.from_map(lambda part: part, parts, meta=imbalanced.iloc[:0])
-    resample_to_parquet(
-        ScoreOverSampler(purpose="sharing", random_state=0, density=ScoreDensity("gaussian")),
-        frame,
-        "kind",
-        tmp_path / "m",
-    )
+    sampler = ScoreOverSampler(purpose="sharing", random_state=0, density=SHORT)
+    resample_to_parquet(sampler, frame, "kind", tmp_path / "m")
     for i, part in enumerate(parts):
         pd.testing.assert_frame_equal(
             pd.read_parquet(tmp_path / "m" / f"part.{i}.parquet").astype(part.dtypes), part.reset_index(drop=True)
@@ -370,7 +398,7 @@ def test_a_folder_is_whole_or_absent(imbalanced, tmp_path):
         return part
 
     frame = dd.from_pandas(imbalanced, npartitions=2).map_partitions(fail_late, meta=imbalanced.iloc[:0])
-    sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity("gaussian"))
+    sampler = ScoreOverSampler(purpose="sharing", density=SHORT)
     with dask.config.set(scheduler="synchronous"), pytest.raises(RuntimeError, match="second file cannot be written"):
         resample_to_parquet(sampler, frame, "kind", tmp_path / "more")
     assert list(tmp_path.iterdir()) == []
@@ -392,8 +420,7 @@ def test_new_keys_of_a_mixed_table_follow_those_of_all_partitions(tmp_path, rng)
             "kind": np.repeat(["rare", "common"], [20, 100]),
         }
     )
-    density = ScoreDensity(hidden=(8,), max_steps=5)
-    sampler = ScoreOverSampler(purpose="sharing", density=density, random_state=0)
+    sampler = ScoreOverSampler(purpose="sharing", density=SHORT, random_state=0)
     resample_to_parquet(sampler, dd.from_pandas(table, npartitions=3), "kind", tmp_path / "more")
     written = dd.read_parquet(tmp_path / "more").compute()[n:]
     more, _ = sampler.fit_resample(table.drop(columns="kind"), table["kind"])
@@ -415,7 +442,7 @@ class HereOrThere(KernelDensity):
         return super().fit(X)
 
 
-def test_classes_are_fitted_on_workers(client, table, labels):
+def test_classes_are_fitted_on_workers(processes, table, labels):
     """Each with the seed that it has in one process, which the anchor shows: it is a Monte-Carlo estimate."""
     model = ScoreClassifier(ScoreDensity("gaussian", anchor="importance"), random_state=0)
     here = model.fit(table, labels).predict_proba(table)
@@ -424,14 +451,15 @@ def test_classes_are_fitted_on_workers(client, table, labels):
     np.testing.assert_array_equal(here, there)
     with joblib.parallel_config("dask"):
         densities = ScoreClassifier(HereOrThere()).fit(table, labels).densities_
-    assert {d.pid_ for d in densities} <= set(client.run(os.getpid).values())
+    assert {d.pid_ for d in densities} <= set(processes.run(os.getpid).values())
 
 
 def scorer_with_process(model, X, y):
     return {"accuracy": model.score(X, y), "process": os.getpid()}
 
 
-def test_grid_search_on_workers(client, rows, labels):
+@pytest.mark.slow
+def test_grid_search_on_workers(processes, rows, labels):
     """Candidates and folds are tasks; the separate densities inside them stay in their task's process."""
     grid = {"density__noise": [0.1, 2.0], "priors": [None, "equal"]}
     model = ScoreClassifier(ScoreDensity("gaussian"), random_state=0)
@@ -440,11 +468,11 @@ def test_grid_search_on_workers(client, rows, labels):
     with joblib.parallel_config("dask"):
         there = search.fit(rows, labels).cv_results_
     np.testing.assert_array_equal(here["mean_test_accuracy"], there["mean_test_accuracy"])
-    assert set(there["split0_test_process"]) <= set(client.run(os.getpid).values())
+    assert set(there["split0_test_process"]) <= set(processes.run(os.getpid).values())
     assert set(here["split0_test_process"]) == {os.getpid()}
 
 
-def test_a_killed_worker(client, rows):
+def test_a_killed_worker(processes, rows):
     """The worker that holds the model dies in mid-job; model and blocks are made again, the results are the same.
 
     The last test, as the cluster is short of a worker for some seconds.
@@ -453,14 +481,14 @@ def test_a_killed_worker(client, rows):
 
     model = ScoreDensity("gaussian").fit(rows)
     lazy = model.score_samples(da.from_array(rows, chunks=(350, 3)).map_blocks(slowly, dtype=float))
-    pids = client.run(os.getpid)
-    future = client.compute(lazy)
+    pids = processes.run(os.getpid)
+    future = processes.compute(lazy)
     deadline = time.monotonic() + 30
-    while not (holders := [w for key, w in client.who_has().items() if "ScoreDensity" in str(key) and w]):
+    while not (holders := [w for key, w in processes.who_has().items() if "ScoreDensity" in str(key) and w]):
         assert time.monotonic() < deadline, "the model never reached a worker"
         time.sleep(0.02)
     assert not future.done()
     killed = pids[holders[0][0]]
     psutil.Process(killed).kill()
     np.testing.assert_allclose(future.result(timeout=60), model.score_samples(rows), rtol=12 * np.finfo("f4").eps)
-    assert killed not in client.run(os.getpid).values()
+    assert killed not in processes.run(os.getpid).values()

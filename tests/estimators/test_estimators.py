@@ -173,9 +173,11 @@ def test_paper_mode():
 
 
 @pytest.mark.parametrize("option", [
-    {"objective": "sliced"}, {"objective": "denoising"}, {"anchor": "counting"}, {"anchor": "gaussian"},
-    {"integrator": "monte-carlo"}, {"integrator": "simpson"}, {"integrator": "taylor"}, {"smoothing": 0.2},
-    {"sampler": Langevin(0.05, 50, 0.9)}, {"early_stopping": False}, {"noise": 0.1},
+    {"objective": "denoising"}, {"anchor": "gaussian"}, {"integrator": "simpson"}, {"sampler": Langevin(0.05, 50, 0.9)},
+    *(pytest.param(option, marks=pytest.mark.slow) for option in (
+        {"objective": "sliced"}, {"anchor": "counting"}, {"integrator": "monte-carlo"}, {"integrator": "taylor"},
+        {"smoothing": 0.2}, {"early_stopping": False}, {"noise": 0.1},
+    )),
 ], ids=str)  # fmt: skip
 def test_every_option_gives_a_density(option, rng):
     X = rng.normal(size=(200, 2))

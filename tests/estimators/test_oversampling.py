@@ -195,7 +195,7 @@ def test_float_strategy():
 
 @pytest.mark.parametrize(
     "density",
-    [pytest.param(ScoreDensity(max_steps=300, hidden=(64, 64)), marks=pytest.mark.slow), None],
+    [ScoreDensity(max_steps=300, hidden=(64, 64)), pytest.param(None, marks=pytest.mark.slow)],
     ids=["short", "default"],
 )
 def test_data_frame_in_data_frame_out(density):
@@ -261,7 +261,7 @@ def test_bounds():
             over(bounds=bad).fit_resample(X, y)
 
 
-@pytest.mark.parametrize("n_minor", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("n_minor", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 5)), 10])
 @pytest.mark.parametrize("d", [1, 30])
 @pytest.mark.parametrize("duplicated", [False, True])
 def test_few_rows_never_crash(n_minor, d, duplicated):
@@ -298,7 +298,9 @@ def test_one_rare_row_of_a_mixed_table_is_called_so(n_rows):
     assert not any("one row" in str(w.message) for w in caught)
 
 
-@pytest.mark.parametrize("model", ["gaussian", "kernel", "energy", "mlp", "diffusion"])
+@pytest.mark.parametrize(
+    "model", ["gaussian", "energy", *(pytest.param(m, marks=pytest.mark.slow) for m in ("kernel", "mlp", "diffusion"))]
+)
 def test_a_step_size_far_too_large_returns_no_nonsense(model):
     X, y = binary()
     density = ScoreDensity(model=model, max_steps=100, hidden=(8, 8))

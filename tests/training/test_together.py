@@ -180,7 +180,7 @@ def models_asked_for(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("model", ["energy", "diffusion", "mlp"])
+@pytest.mark.parametrize("model", ["energy", *(pytest.param(m, marks=pytest.mark.slow) for m in ("diffusion", "mlp"))])
 def test_classes_train_in_one_program(table, monkeypatch, programs, model):
     X, y = table
     asked = models_asked_for(monkeypatch)
@@ -246,7 +246,7 @@ def test_classes_to_over_sample_train_together(table, monkeypatch):
     assert asked == [1, 1]
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_tasks_of_joblib_give_the_same_classes(table, monkeypatch, backend):
     X, y = table
     asked = models_asked_for(monkeypatch)
