@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from scorefield._jax import pytrees
-from scorefield._jax.storage import from_plain, to_plain
 from scorefield.fields.mixtures import mixture
 from scorefield.fields.networks import init_network
 from scorefield.models import joint_model
@@ -81,13 +80,13 @@ def with_random_rules():
     """A function that gives a fitted joint classifier a rule model of random weights in its posterior."""
 
     def change(model, share):
-        joint = from_plain(model.model_)
+        joint = model.model_.joint
         first = joint.members[0]
         sizes = (len(first.network.weights[0]), 8, len(model.classes_))
         network = init_network(jax.random.key(3), sizes)
         network = dataclasses.replace(network, weights=tuple(4 * weight for weight in network.weights))
         rules = dataclasses.replace(first, network=network)
-        model.model_ = to_plain(dataclasses.replace(joint, rules=rules, share=np.float32(share)))
+        model.model_.joint = dataclasses.replace(joint, rules=rules, share=np.float32(share))
         return model
 
     return change

@@ -52,12 +52,22 @@ _PUBLIC = {
     "ReverseDiffusion": "sampling.samplers",
 }
 
+# Classes that pickles of fitted estimators name, so that they survive a move of their modules.
+_STORED = {
+    "NumberSpace": "data.spaces",
+    "RowSpace": "data.row_space",
+    "NumberModel": "models.number_model",
+    "RowModel": "models.row_model",
+    "SeparateModel": "models.separate",
+}
+
 __all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name):
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    module = _PUBLIC.get(name) or _STORED.get(name)
+    if module is not None:
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

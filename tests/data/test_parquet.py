@@ -15,7 +15,7 @@ from scorefield.data import buffer
 from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.scaling import column_units
-from scorefield.estimators import classifier_fitting
+from scorefield.estimators import classifier
 from scorefield.models import joint_model, training_plan
 from scorefield.training import loop as training
 from scorefield.training.loop import train_many
@@ -151,7 +151,8 @@ def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, smal
     model = ScoreClassifier(**SMALL).fit(write(table, tmp_path / "t.parquet"), "y")
 
     def numbers(part):
-        return set(np.rint(part[0][:, -1] * model.scale_[-1] + model.mean_[-1]).astype(int).tolist())
+        space = model.model_.space
+        return set(np.rint(part[0][:, -1] * space.scale[-1] + space.mean[-1]).astype(int).tolist())
 
     held = [numbers(part) for part in seen["held"]]
     trained = [set().union(*map(numbers, parts)) for parts in seen["kept"]]
@@ -234,7 +235,7 @@ def test_a_generative_fit_has_the_log_density_of_one_in_memory(tmp_path, small, 
     whole = fits_in_memory(train, label_weight=0.0)
     model = ScoreClassifier(**SMALL, label_weight=0.0).fit(write(train, tmp_path / "t.parquet"), "y")
     assert abs(excess(log_density, model, whole, test)) < 4
-    model.anchors_[:, 0] -= np.log(model.frequencies_)  # the control: shares counted twice or not at all
+    model.model_.anchors[:, 0] -= np.log(model.frequencies_)  # the control: shares counted twice or not at all
     assert abs(excess(log_density, model, whole, test)) > 4
 
 
@@ -382,7 +383,7 @@ def test_mixed_files_are_learned_from_a_sample(tmp_path, monkeypatch):
     table, fresh = mixed(3000, 0), mixed(1000, 1)
     path = write(table, tmp_path / "t.parquet")
     light = {"n_members": 1, "hidden": (16,), "max_steps": 150, "random_state": 0}
-    monkeypatch.setattr(classifier_fitting, "MIXED_ROWS", 1000)
+    monkeypatch.setattr(classifier, "MIXED_ROWS", 1000)
     with pytest.warns(UserWarning, match="1000 of its 3000 rows are learned from"):
         model = ScoreClassifier(**light).fit(path, "y")
     assert model.feature_names_in_.tolist() == ["a", "colour", "since"]

@@ -8,9 +8,10 @@ import pytest
 
 from scorefield import ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.storage import to_plain
-from scorefield.data.row_space import RowSpace, split_rows
+from scorefield.data.row_space import split_rows
 from scorefield.diagnose import diagnosed
 from scorefield.diagnose.diagnosis import BAD, GOOD, LOOK, NOT_MEASURED, chain_checks, label_checks
+from scorefield.estimators.table_input import read_new
 from scorefield.fields.gaussian import gaussian_from_covariance
 from scorefield.fields.joint import columns_of, init_joint
 from scorefield.models.calibration import calibration_error, usual_calibration_error
@@ -122,12 +123,12 @@ def test_the_result_can_be_stored_and_read(rng):
 def independent_columns(key, table):
     """A density of mixed rows that is not trained: its energy is that of the margins."""
     density = ScoreDensity(random_state=0)
-    rows, _ = density._read_new(table)
-    space = RowSpace.from_plain(density.space_)
+    rows, _, density.space_ = read_new(density, table)
+    space = density.space_
     numbers, known, _ = split_rows(rows, space.layout)
     frame = class_frame(numbers, np.zeros(len(rows), int), 0.15, known)
     joint = init_joint(key, joint_base(rows, frame, space.layout), columns_of(numbers), 1, hidden=(4,))
-    density.row_model_ = RowModel(space, joint, frame.color, [rows]).to_plain()
+    density.row_model_ = RowModel(space, joint, frame.color, [rows])
     density.path_gap_, density.anchor_ = 0.0, [0.0, 1.0, 0.0]
     return density
 

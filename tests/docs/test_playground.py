@@ -170,8 +170,13 @@ def model(random_networks, with_random_rules):
     with random_networks():
         model = ScoreClassifier(n_members=2, hidden=(16, 16), priors=[0.6, 0.4], calibration=None, random_state=1)
         model.fit(X * [1, 20] + [1000, -5], y)
-    model.temperature_, model.intercepts_, model.anchors_ = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
+    fitted = model.model_
+    fitted.temperature, fitted.intercepts, fitted.anchors = 1.5, np.array([0.2, -0.1]), np.zeros((2, 2))
     return with_random_rules(model, 0.25)
+
+
+def in_units_of_table(model, points):
+    return np.asarray(points) * model.model_.space.scale + model.model_.space.mean
 
 
 def show(browser, model, path):
@@ -198,14 +203,14 @@ def test_a_model_of_a_file_is_drawn(browser, model, tmp_path):
     show(browser, model, tmp_path / "model.json")
     assert "model.json is shown" in browser.evaluate("$('readout').textContent")
     points = np.random.default_rng(1).uniform([-3, -2.5], [3, 2.5], (50, 2))
-    X = points * model.scale_ + model.mean_
+    X = in_units_of_table(model, points)
     found = browser.evaluate(f"{points.tolist()}.map(([x, y]) => probabilityOfRare(x, y))")
     np.testing.assert_allclose(found, model.predict_proba(X)[:, 1], atol=1e-5)
     assert np.ptp(found) > 0.3
     after, odds = boundary(browser)
     assert np.linalg.norm(after[:, None] - before, axis=-1).min(axis=1).max() > 0.3
     assert np.abs(odds).max() < 0.2  # linear between nodes of the grid
-    at_boundary = model.predict_proba(after * model.scale_ + model.mean_)[:, 1]
+    at_boundary = model.predict_proba(in_units_of_table(model, after))[:, 1]
     np.testing.assert_allclose(np.log(at_boundary / (1 - at_boundary)), odds, atol=1e-4)
     assert browser.evaluate("[$('name-0').textContent, $('name-1').textContent]") == ["no", "yes"]
     assert browser.messages == []
@@ -220,12 +225,12 @@ def test_the_field_of_a_model_is_the_difference_of_its_log_densities(browser, mo
     for label in (0, 1):
         found = np.array(browser.evaluate(f"{points.tolist()}.map(([x, y]) => score({label}, x, y))"))
         sides = [points + sign * cell * np.eye(2)[j] for j in (0, 1) for sign in (1, -1)]
-        logs = model.log_likelihood(np.concatenate(sides) * model.scale_ + model.mean_)[:, label].reshape(2, 2, -1)
+        logs = model.log_likelihood(in_units_of_table(model, np.concatenate(sides)))[:, label].reshape(2, 2, -1)
         np.testing.assert_allclose(found, ((logs[:, 0] - logs[:, 1]) / (2 * cell)).T, atol=1e-3)
         # Between the nodes it is the field up to the third derivative over half a cell.
         between = points + 0.4 * cell
         found = np.array(browser.evaluate(f"{between.tolist()}.map(([x, y]) => score({label}, x, y))"))
-        expected = model.grad_log_density(between * model.scale_ + model.mean_)[:, label] * model.scale_
+        expected = model.grad_log_density(in_units_of_table(model, between))[:, label] * model.model_.space.scale
         assert np.abs(found - expected).mean() < 0.05 * np.abs(expected).mean()
 
 
@@ -237,7 +242,7 @@ def test_points_come_back_after_a_model(browser, model, tmp_path):
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="n")
     assert browser.evaluate("state.points") == [[], []]
     told = float(browser.evaluate("$('readout').textContent.match(/^x0 ([\\d.]+), x1/)[1]"))
-    assert told == pytest.approx(model.mean_[0] - 3 * model.scale_[0], abs=0.1)  # four digits, and a pixel
+    assert told == pytest.approx(in_units_of_table(model, [-3, 0])[0], abs=0.1)  # four digits, and a pixel
     browser.evaluate("$('shape').value = 'ring', $('shape').dispatchEvent(new Event('input', { bubbles: true }))")
     assert browser.evaluate("[$('share').disabled, $('name-1').textContent]") == [False, "Rare"]
     assert browser.evaluate("state.points.map(points => points.length)") == [44, 16]

@@ -7,7 +7,6 @@ from scipy.special import softmax
 
 from scorefield import ScoreClassifier, ScoreDensity
 from scorefield._jax.batching import map_rows
-from scorefield._jax.storage import from_plain
 
 LIGHT = {"hidden": (16, 16), "max_steps": 200, "n_members": 2, "random_state": 0}
 
@@ -28,7 +27,7 @@ def fitted(steps):
 
 def parts_of(model, X):
     """Logits of the networks and of the rules at rows of numbers."""
-    joint, units = from_plain(model.model_), (model.mean_, model.scale_)
+    joint, units = model.model_.joint, model.model_.space.units
     networks = np.mean([map_rows(member, X, standardize=units) for member in joint.members], axis=0)
     return networks, None if joint.rules is None else map_rows(joint.rules, X, standardize=units)
 
@@ -38,7 +37,7 @@ def test_probabilities_are_those_of_networks_and_rules(steps, fitted):
     networks, rules = parts_of(fitted, X)
     share = fitted.rules_share_
     assert 0.05 < share < 1
-    expected = softmax(((1 - share) * networks + share * rules) / fitted.temperature_, axis=1)
+    expected = softmax(((1 - share) * networks + share * rules) / fitted.model_.temperature, axis=1)
     np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-4)
     bayes = softmax(fitted.log_likelihood(X) + np.log(fitted.priors_), axis=1)
     assert np.abs(fitted.predict_proba(X) - bayes).max() > 0.05  # as the documents say
@@ -58,8 +57,8 @@ def test_rules_are_left_out_apart_from_the_temperature(steps, fitted):
     networks, rules = parts_of(model, X)
     assert rules is None
     assert model.rules_share_ == 0
-    assert model.temperature_ != 1
-    np.testing.assert_allclose(model.predict_proba(X), softmax(networks / model.temperature_, axis=1), atol=1e-4)
+    assert model.model_.temperature != 1
+    np.testing.assert_allclose(model.predict_proba(X), softmax(networks / model.model_.temperature, axis=1), atol=1e-4)
     np.testing.assert_array_equal(networks, parts_of(fitted, X)[0])  # the networks are the same
     assert fitted.diagnose(X, y).rules_share == fitted.rules_share_
     assert model.diagnose(X, y).rules_share == 0

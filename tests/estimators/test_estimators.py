@@ -116,7 +116,7 @@ def test_persistence(fitted, skewed_rows, tmp_path):
     np.testing.assert_array_equal(joblib.load(tmp_path / "model.joblib").score_samples(X), expected)
     data = skops.io.dumps(fitted)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.ScoreDensity"]
+    assert trusted == ["scorefield.NumberSpace", "scorefield.ScoreDensity"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).score_samples(X), expected)
     again = clone(fitted).fit(skewed_rows)
     np.testing.assert_array_equal(again.score_samples(X), expected)  # same seed, same bits
@@ -556,7 +556,7 @@ def test_refit_with_another_density_forgets_the_old_one():
     assert not hasattr(model, "densities_")
     model.set_params(density=ScoreDensity(model="gaussian")).fit(X, y)
     assert model.score(X, y) > 0.9
-    assert not hasattr(model, "model_")
+    assert not hasattr(model.model_, "joint")
 
 
 def test_large_offsets_are_kept():
@@ -696,9 +696,9 @@ def test_joint_model_sees_a_step_in_one_column():
     from sklearn.metrics import roc_auc_score
 
     assert roc_auc_score(y[1000:], model.predict_proba(X[1000:])[:, 1]) > 0.95
-    members = model.model_["members"]
+    members = model.model_.joint.members
     rotated = range(8, 16)
-    assert tuple(members[0]["columns"]) == (0, 1, 2, 3, 4, 5, 6, *rotated)  # two values need no threshold
+    assert members[0].columns == (0, 1, 2, 3, 4, 5, 6, *rotated)  # two values need no threshold
     assert np.isfinite(model.grad_log_density(X[:5])).all()
 
 
@@ -712,7 +712,8 @@ def test_generated_rows_of_a_narrow_class_are_not_training_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = model.sample(300, label=1, random_state=0)
-    own = model.start_rows_[1] * model.scale_ + model.mean_
+    space = model.model_.space
+    own = model.model_.start_rows[1] * space.scale + space.mean
     nearest = np.abs(rows[:, None] - own[None]).max(axis=2).min(axis=1)
     assert np.mean(nearest < 1e-5) < 0.01
     np.testing.assert_allclose(rows.std(axis=0), X[y == 1].std(axis=0), rtol=0.3)

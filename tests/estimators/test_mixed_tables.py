@@ -30,7 +30,7 @@ from scorefield import (
     ScoreOverSampler,
 )
 from scorefield.data.row_space import tied_categories
-from scorefield.models import row_model
+from scorefield.models import fitting
 from scorefield.studies.benchmark.mixed_tables import TARGETS
 
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "random_state": 0}
@@ -336,15 +336,15 @@ def test_gaps_that_tell_the_label_are_heard(monkeypatch):
     y = (rng.random(600) < 0.2).astype(int)
     X = pd.DataFrame(rng.normal(size=(600, 6)), columns=list("abcdef"))
     gone = X.mask(rng.random(X.shape) < np.where(y == 1, 0.6, 0.15)[:, None])
-    assert row_model.gaps_tell_labels(gone.isna().sum(axis=1).to_numpy(), y)
-    assert not row_model.gaps_tell_labels(X.mask(rng.random(X.shape) < 0.3).isna().sum(axis=1).to_numpy(), y)
+    assert fitting.gaps_tell_labels(gone.isna().sum(axis=1).to_numpy(), y)
+    assert not fitting.gaps_tell_labels(X.mask(rng.random(X.shape) < 0.3).isna().sum(axis=1).to_numpy(), y)
 
     def loss():
         model = ScoreClassifier(n_members=1, hidden=(32, 32), max_steps=200, calibration=None, random_state=0)
         return log_loss(y[400:], model.fit(gone[:400], y[:400]).predict_proba(gone[400:]))
 
     heard = loss()
-    monkeypatch.setattr(row_model, "gaps_tell_labels", lambda n_gaps, labels: False)
+    monkeypatch.setattr(fitting, "gaps_tell_labels", lambda n_gaps, labels: False)
     assert heard < loss() - 0.02
 
 

@@ -495,7 +495,7 @@ FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_code_runs_on_a_mixed_table_as_printed(winner, estimator, monkeypatch):
-    monkeypatch.setattr("scorefield.models.row_model.GENERATOR_STEPS", 10)
+    monkeypatch.setattr("scorefield.models.fitting.GENERATOR_STEPS", 10)
     X, y = orders()
     preparation = prepare(estimator, X, None, fixed=False)
     code = code_for(winner, estimator, (y == "yes").astype(int), np.array(["no", "yes"]), 20, preparation)

@@ -83,8 +83,8 @@ def fitted(random_networks, with_random_rules):
         with random_networks():
             model = ScoreClassifier(calibration=None, **{"n_members": 2, **LIGHT, **options}).fit(X, y)
         n_classes = len(model.classes_)
-        model.temperature_, model.intercepts_ = 1.7, np.linspace(-0.4, 0.3, n_classes)
-        model.anchors_ = np.linspace(-3, 2, n_classes)[:, None] * [1, 0]
+        model.model_.temperature, model.model_.intercepts = 1.7, np.linspace(-0.4, 0.3, n_classes)
+        model.model_.anchors = np.linspace(-3, 2, n_classes)[:, None] * [1, 0]
         return with_random_rules(model, 0.3)
 
     return fit
@@ -128,7 +128,7 @@ def fitted_density(random_networks):
 
     def fit(X):
         with random_networks(), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(RowModel, "log_constants", lambda model, key: np.array([[1.5, 0.1]]))
+            patch.setattr(RowModel, "_anchors", lambda model, key: np.array([[1.5, 0.1]]))
             return ScoreDensity(**LIGHT).fit(X)
 
     return fit

@@ -51,8 +51,8 @@ def test_members_that_add_noise_are_left_out():
     y = (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=1600) > 0).astype(int)
     told, even = (ScoreClassifier(random_state=0, **options).fit(X[:, :d], y)
                   for d, options in ((100, {}), (2, {"calibration": None})))  # fmt: skip
-    assert len(told.model_["members"]) == 4
-    assert len(even.model_["members"]) == 8  # without calibration nobody judges them
+    assert len(told.model_.joint.members) == 4
+    assert len(even.model_.joint.members) == 8  # without calibration nobody judges them
 
 
 def logits_of_two_kinds(rng, n, factor):

@@ -8,7 +8,6 @@ from sklearn.metrics import log_loss
 
 from scorefield import ScoreClassifier
 from scorefield._jax.batching import map_rows
-from scorefield._jax.storage import from_plain
 from scorefield.models import rule_model
 from scorefield.models.calibration import fit_share, fit_temperature
 from scorefield.models.ensemble import member_splits
@@ -136,7 +135,7 @@ def test_labels_that_follow_steps_are_learned_from_few_rows(rng):
         model = ScoreClassifier(calibration=calibration, **LIGHT).fit(X, y)
         proba = model.predict_proba(fresh)[:, 1]
         excess[calibration] = np.mean(truth * np.log(truth / proba) + (1 - truth) * np.log((1 - truth) / (1 - proba)))
-    joint = from_plain(ScoreClassifier(**LIGHT).fit(X, y).model_)
+    joint = ScoreClassifier(**LIGHT).fit(X, y).model_.joint
     assert joint.share > 0.5
     assert excess["auto"] < 0.08 < excess[None], excess
 

@@ -11,8 +11,7 @@ from scorefield.data.files import write_whole
 from scorefield.data.formats.delimited import Delimited
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
-from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.classifier_fitting import MIXED_ROWS
+from scorefield.estimators.classifier import MIXED_ROWS, ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
@@ -156,7 +155,7 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
 def _checked(stored, part):
     """The columns that a model was fitted to; numbers without gaps where it was fitted to those."""
     X = part[features(stored)]
-    if hasattr(stored["model"], "space_"):
+    if stored["model"].model_.space.layout is not None:
         return X
     check_numbers(X, first_row=part.index[0] + 1)
     _check_no_gaps(X)

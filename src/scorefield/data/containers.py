@@ -13,6 +13,11 @@ from scorefield.data.objects import read_numpy, to_objects
 KNOWN_CONTAINERS = "a numpy array, a pandas or polars DataFrame or a pyarrow table"
 
 
+def is_frame(X):
+    """True for data frames and pyarrow tables that are in memory."""
+    return hasattr(X, "__dataframe__") or hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc")
+
+
 class Table:
     """A table of any supported container, read column by column.
 

@@ -5,6 +5,7 @@ Gaps of numbers are filled by regression, and categories that determine each oth
 
 import numpy as np
 
+from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.encoding import Encoded, TableEncoder
 from scorefield.data.scaling import NormalScores
 from scorefield.fields.gaussian import shrunk_covariance
@@ -19,8 +20,12 @@ MANY_ROWS = 20_000  # beyond them one copy is enough
 HIDDEN_SHARE = 0.75  # most of a row's columns that a copy hides; less makes rows of mostly gaps over-confident
 
 
+@stored_by_public_name
 class RowSpace:
     """How a table becomes flat rows: kinds of columns, normal scores, and correlations that gaps are filled by."""
+
+    dtype = np.dtype(np.float64).str  # of what is told of rows
+    units = None  # rows are flat ones already
 
     def __init__(self, encoder, scores, precision, ties=()):
         self.encoder, self.scores, self.precision, self.ties = encoder, scores, precision, list(ties)
@@ -59,6 +64,18 @@ class RowSpace:
             for level in levels[counts == 1]:
                 codes[(codes[:, source] < 0) & (codes[:, derived] == level), source] = np.flatnonzero(image == level)[0]
         return flat_rows(self.scores.transform(numbers), codes[:, self.kept], self.precision)
+
+    def in_units_of(self, rows):
+        """The space itself: its units are those of the whole table."""
+        return self
+
+    def model_rows(self, rows):
+        """Rows as a model sees them."""
+        return rows
+
+    def numbers(self, rows):
+        """Numbers of flat rows, and where they are known."""
+        return split_rows(rows, self.layout)[:2]
 
     def encoded(self, rows):
         """Numbers and codes of flat rows; inverse of `rows` but for the encoder."""
@@ -117,9 +134,9 @@ class RowSpace:
                 codes[:, category] = codes[order, category]
         return flat_rows(z, codes, self.precision)
 
-    def log_slopes(self, rows):
-        """Log of the volume by which the scores of known numbers shrink or stretch each row, (n,)."""
-        return self.scores.log_slopes(self.encoded(rows).numbers).sum(axis=1)
+    def log_volume(self, rows):
+        """Log of the volume by which the scores of known numbers shrink or stretch each row, (n, 1)."""
+        return self.scores.log_slopes(self.encoded(rows).numbers).sum(axis=1, keepdims=True)
 
     def with_long_tails(self):
         """The same space, with normal scores of extremes that grow with their distance from the bulk."""
@@ -135,6 +152,12 @@ class RowSpace:
         """Inverse of `to_plain`."""
         encoder, scores = TableEncoder.from_plain(plain["encoder"]), NormalScores(plain["knots"])
         return cls(encoder, scores, plain["precision"], plain["ties"])
+
+    def __getstate__(self):
+        return self.to_plain()
+
+    def __setstate__(self, plain):
+        vars(self).update(vars(self.from_plain(plain)))
 
 
 def tied_categories(codes, sizes):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from scorefield._jax.batching import map_rows, standardized
+from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
 from scorefield._jax.storage import from_plain
@@ -161,91 +161,60 @@ class DiagnosedDensity:
         return sampler.sample(key, self._smoothed(field), n, self.start_rows_)
 
 
-class DiagnosedClassifier:
-    """Mixin of `ScoreClassifier`: `diagnose`."""
+def diagnose_classes(key, model, classes, rows=None, labels=None, log_proba=None):
+    """The `Diagnosis` of a model of classes: by held-out rows of its space, or by the rows that it keeps."""
+    if rows is None:
+        why = "needs X_held_out and y_held_out"
+        checks = [not_measured(name, LABEL_NAMES[name], why) for name in LABEL_NAMES]
+    else:
+        checks = label_checks(key, log_proba, labels, model.frequencies)
+    if hasattr(model, "densities"):
+        fields, n = _separate_checks(key, model, classes, rows, labels)
+    else:
+        fields, n = _joint_checks(key, model, classes, rows, labels)
+        checks.append(rules_check(model.rules_share))
+    return Diagnosis([*checks, *fields], _origin(n, rows is not None))
 
-    def diagnose(self, X_held_out=None, y_held_out=None, *, random_state=None):
-        """Judge the fitted classifier: its probabilities, its fields and its chains.
 
-        Parameters
-        ----------
-        X_held_out, y_held_out : None, or a table like the fitted one and its labels
-            Rows that the classifier was not fitted to. None takes up to 1,024 training rows of each class, which is
-            optimistic, and leaves the probabilities unjudged.
-        random_state : None, int or generator
-            None uses the estimator's own.
+def _separate_checks(key, model, classes, rows, labels):
+    """Checks of separate densities, and the number of rows."""
+    checks, n = [], 0
+    for k in np.argsort(model.frequencies, kind="stable")[:MAX_CLASSES]:
+        density, label = model.densities[k], classes[k]
+        if not isinstance(density, DiagnosedDensity):
+            why = f"{type(density).__name__} has no score field"
+            checks += _of_class(label, [not_measured("score_gain", "score-matching gain", why)])
+            continue
+        own = density.start_rows_ if rows is None else density._standardized(rows[labels == k])
+        checks += _of_class(label, density._checks(jax.random.fold_in(key, k), own))
+        n += len(own)
+    return checks, n
 
-        Returns
-        -------
-        Diagnosis
-            As of :meth:`ScoreDensity.diagnose`, with ``log_loss`` and ``calibration_error`` of the probabilities, and
-            for a joint model ``rules_share``, the share of the rules in them.
-            Separate densities have checks of their own, ``score_gain_<label>`` and so on; of many classes the four
-            rarest are judged, and of a joint model the chains of the rarest.
-        """
-        check_is_fitted(self)
-        self._need_density()
-        key = key_from(self.random_state if random_state is None else random_state)
-        X, labels = self._held_out(X_held_out, y_held_out)
-        if X is None:
-            why = "needs X_held_out and y_held_out"
-            checks = [not_measured(name, LABEL_NAMES[name], why) for name in LABEL_NAMES]
-        else:
-            checks = label_checks(key, self.predict_log_proba(X_held_out), labels, self.frequencies_)
-        if hasattr(self, "densities_"):
-            fields, n = self._density_checks(key, X, labels)
-        else:
-            fields, n = self._joint_checks(key, X, labels)
-            checks.append(rules_check(self.rules_share_))
-        return Diagnosis([*checks, *fields], _origin(n, X is not None))
 
-    def _held_out(self, X, y):
-        """Rows as `_read` gives them, and class indices; both None where there are none."""
-        _check_both(X, y)
-        if X is None:
-            return None, None
-        return self._read(X), _class_indices(self.classes_, y)
+def _joint_checks(key, model, classes, rows, labels):
+    """Checks of a joint model, and the number of rows."""
+    starts, start_labels = _stacked(model.start_rows)
+    rows, labels = (starts, start_labels) if rows is None else (model.space.model_rows(rows), labels)
+    rarest = int(np.argmin(model.frequencies))
+    if isinstance(model, RowModel):
+        checks = _row_model_checks(key, model, rows, labels)
+        chains = chain_checks(lambda: model.long_chains(key, rarest, MIXED_CHAINS, MIXED_STATES))
+    else:
+        checks = field_checks(key, judged_numbers(model, rows, labels), judged_numbers(model, starts, start_labels))
+        n = N_CHAINS * round(CHAIN_STEPS * (1 - DISCARD))
+        chains = chain_checks(lambda: model.class_samples(key, n, rarest, CHAIN_STEPS, DISCARD)[0])
+    return [*checks, *_of_class(classes[rarest], chains)], len(rows)
 
-    def _density_checks(self, key, X, labels):
-        """Checks of the separate densities, and the number of rows."""
-        checks, n = [], 0
-        for k in np.argsort(self.frequencies_, kind="stable")[:MAX_CLASSES]:
-            density, label = self.densities_[k], self.classes_[k]
-            if not isinstance(density, DiagnosedDensity):
-                why = f"{type(density).__name__} has no score field"
-                checks += _of_class(label, [not_measured("score_gain", "score-matching gain", why)])
-                continue
-            rows = density.start_rows_ if X is None else density._standardized(X[labels == k])
-            checks += _of_class(label, density._checks(jax.random.fold_in(key, k), rows))
-            n += len(rows)
-        return checks, n
 
-    def _joint_checks(self, key, X, labels):
-        """Checks of the joint model, and the number of rows."""
-        starts, start_labels = _stacked(self.start_rows_)
-        if X is None:
-            rows, labels = starts, start_labels
-        else:
-            rows = X if self._mixed else standardized(X, *self._units())
-        rarest = int(np.argmin(self.frequencies_))
-        if self._mixed:
-            model = self._row_model()
-            checks = _row_model_checks(key, model, rows, labels)
-            chains = chain_checks(lambda: model.long_chains(key, rarest, MIXED_CHAINS, MIXED_STATES))
-        else:
-            checks = field_checks(key, self._judged(rows, labels), self._judged(starts, start_labels))
-            n = N_CHAINS * round(CHAIN_STEPS * (1 - DISCARD))
-            chains = chain_checks(lambda: self._class_samples(rarest, n, key, CHAIN_STEPS, DISCARD)[0])
-        return [*checks, *_of_class(self.classes_[rarest], chains)], len(rows)
+def judged_numbers(model, rows, labels):
+    """Standardised rows of a `NumberModel` with the fields of their classes."""
+    function = Method(model.joint, "scores")
 
-    def _judged(self, rows, labels):
-        function = Method(from_plain(self.model_), "scores")
+    def scores(numbers, places):
+        found = map_rows(function, numbers.astype(np.float32), points=model.n_members)
+        return found[np.arange(len(places)), labels[places]]
 
-        def scores(numbers, places):
-            found = map_rows(function, numbers.astype(np.float32), points=self._members())
-            return found[np.arange(len(places)), labels[places]]
-
-        return JudgedRows(rows, np.ones(rows.shape, bool), labels[:, None], labels, scores, self.noise_color_)
+    return JudgedRows(rows, np.ones(rows.shape, bool), labels[:, None], labels, scores, model.color)
 
 
 class DiagnosedOverSampler:
@@ -270,7 +239,7 @@ class DiagnosedOverSampler:
             energy drew the rows it is the teacher's diagnosis.
         """
         check_is_fitted(self, "densities_")
-        _check_both(X_held_out, y_held_out)
+        check_both(X_held_out, y_held_out)
         if hasattr(self, "teacher_") and not self.densities_ and not hasattr(self, "row_model_"):
             return self._teacher_diagnosis(X_held_out, y_held_out, random_state)
         key = key_from(self.random_state if random_state is None else random_state)
@@ -309,12 +278,12 @@ class DiagnosedOverSampler:
         return checks, n
 
     def _mixed_checks(self, key, X, y):
-        model, classes = RowModel.from_plain(self.row_model_), np.array(list(self.priors_before_))
+        model, classes = self.row_model_, np.array(list(self.priors_before_))
         enlarged = [label for label, n in self.sampling_strategy_.items() if n]
         if X is None:
             rows, labels = _stacked(model.start_rows)
         else:
-            rows, labels = model.space.rows(X), _class_indices(classes, y)
+            rows, labels = model.space.rows(X), class_indices(classes, y)
         own = np.isin(classes[labels], enlarged)
         checks = _row_model_checks(key, model, rows[own], labels[own])
         for label in self._rarest(enlarged):
@@ -324,7 +293,7 @@ class DiagnosedOverSampler:
         return checks, int(own.sum())
 
 
-def _check_both(X, y):
+def check_both(X, y):
     """Refuse rows without labels, labels without rows, and other numbers of them."""
     if (X is None) != (y is None):
         raise ValueError("Expected both X_held_out and y_held_out or neither, got one of them; pass both.")
@@ -332,7 +301,7 @@ def _check_both(X, y):
         check_consistent_length(X, y)
 
 
-def _class_indices(classes, y):
+def class_indices(classes, y):
     """Indices of labels among sorted classes."""
     y = np.asarray(y)
     unknown = ~np.isin(y, classes)

@@ -14,6 +14,7 @@ from scorefield._jax.random import Stream, host_rng
 from scorefield.inference.score_gain import denoising_gains, fit_gaussian_scores
 from scorefield.inference.stein import stein_kernel, stein_test
 from scorefield.models.calibration import calibration_error, usual_calibration_error
+from scorefield.sampling.acceptance import LOW_ACCEPTANCE, USUAL_ACCEPTANCE
 
 GOOD, LOOK, BAD, NOT_MEASURED = "good", "look at it", "bad", "not measured"
 BETTER = "better than a Gaussian"
@@ -27,7 +28,6 @@ SUSPECT, ERRORS = 2.0, 3.0  # standard errors that chance exceeds once in 22 tim
 LEAST_GAIN = 0.02  # of a Gaussian's: two Gaussians of a thousand rows differ by as much, with a small error
 NATS_LOOK, NATS_BAD = 0.2, 1.0  # a density that is off by a fifth, and by a factor of e
 FEWEST_NATS = 0.01  # per cell: the odds of the right value are one in a hundred better than by the margins
-LOW_ACCEPTANCE, USUAL_ACCEPTANCE = 0.1, 0.5  # near the best rate of MALA, .57 (Roberts & Rosenthal 1998)
 R_HAT = 1.1  # Gelman & Rubin (1992); Vehtari et al. (2021) ask for 1.01 of chains much longer than these
 FEWEST_DRAWS = 100.0  # effective ones: means of the chains are known to a tenth of a deviation
 DIVERGED_BAD = 0.01  # the share from which the samplers reduce the step of all chains

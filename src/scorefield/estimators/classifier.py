@@ -3,12 +3,9 @@
 Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theory_1 to 3.
 """
 
-import copy
-import inspect
 import numbers
 import os
 
-import jax
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,17 +13,16 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import Method
+from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import Stream, host_rng, key_from, seed_from
-from scorefield._jax.storage import from_plain, stored_by_public_name
+from scorefield._jax.storage import stored_by_public_name
+from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
-from scorefield.data.row_space import RowSpace
+from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_weights import uneven
-from scorefield.data.scaling import raw_rows
-from scorefield.diagnose.diagnosed import DiagnosedClassifier
-from scorefield.diagnose.diagnosis import USUAL_ACCEPTANCE
+from scorefield.data.spaces import NumberSpace, refuse_mixed
+from scorefield.diagnose.diagnosed import check_both, class_indices, diagnose_classes
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -36,24 +32,17 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.classifier_fitting import FitsClasses
-from scorefield.estimators.density import ScoreDensity, warn_of_low_acceptance
-from scorefield.estimators.table_input import TableInput
-from scorefield.fields.gaussian import Whitened, fit_gaussian
-from scorefield.fields.joint import ClassEnergy
-from scorefield.inference.anchors import importance_anchor
+from scorefield.estimators.table_input import read, read_new, read_weighted
 from scorefield.inference.decisions import check_costs, decide, expected_costs
-from scorefield.inference.functions import OfRawRows, Plus, SideBySide, Times
-from scorefield.models.row_model import RowModel
-from scorefield.sampling.samplers import MALA
+from scorefield.models import fitting
+from scorefield.models.fitting import JointSettings, SeparateSettings
+from scorefield.models.progress import ProgressReport
 
-MALA_STEP = 0.05  # in standard deviations of the class
+MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
 
 @stored_by_public_name
-class ScoreClassifier(
-    FitsClasses, DiagnosedClassifier, TableInput, CallbackSupportMixin, ClassifierMixin, BaseEstimator
-):
+class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classifier on score fields: probabilities, and a density of every class.
 
     By default ``predict_proba`` is the softmax of ``((1 - s) network + s rules) / T``. The network is the mean of
@@ -114,10 +103,10 @@ class ScoreClassifier(
     ----------
     classes_ : ndarray
     priors_ : ndarray of shape (n_classes,)
+    model_ : TableModel
+        What was learned: one energy of all classes, or a density for each.
     densities_ : list
         The fitted densities where they are separate; absent for the joint model.
-    model_ : dict
-        The joint model as plain arrays; absent where densities are separate.
     rules_share_ : float
         Share s of the rules in the logits of the joint model; 0 without rules.
     held_out_proba_ : ndarray of shape (n, classes)
@@ -232,82 +221,150 @@ class ScoreClassifier(
             with fit_task(self):
                 self._fit_path(X, y)
             return self
-        X, y, weights = self._read_labelled(X, y, sample_weight)
-        with fit_task(self, X=X, y=y):
-            self._fit(X, y, weights)
+        rows, y, space, weights = self._read_labelled(X, y, sample_weight)
+        with fit_task(self, X=rows, y=y):
+            self._fit(space, rows, y, weights)
         return self
 
+    def _fit(self, space, rows, y, weights=None):
+        self._check_terms()
+        classes, labels = np.unique(y, return_inverse=True)
+        self._set_classes(classes, np.bincount(labels, weights))
+        if not isinstance(self.density, str) and space.layout is not None:
+            refuse_mixed(space, 'density="joint"', type(self.density).__name__)
+        seed = seed_from(self.random_state)
+        model, judged = fitting.fit(seed, space, rows, labels, self._settings(), weights)
+        self._keep(model)
+        if judged is not None:
+            self.held_out_proba_ = judged.mean_probabilities(len(rows), self.prior_shift_)
+
+    def _check_terms(self):
+        """Refuse weights of a loss that has no terms, or that separate densities do not have."""
+        if isinstance(self.density, str):
+            if self.label_weight == self.denoising_weight == 0:
+                raise ValueError(
+                    "Expected label_weight or denoising_weight above 0, got 0 for both; the model would learn nothing."
+                )
+        elif self.denoising_weight != 1:
+            raise ValueError(
+                f'Expected density="joint" with denoising_weight={self.denoising_weight:g}, got '
+                f"{type(self.density).__name__}; leave it at 1."
+            )
+
+    def _keep(self, model):
+        """Keep a fitted model, and end the bar of a joint one."""
+        self.model_ = model
+        vars(self).pop("held_out_proba_", None)  # of an earlier fit
+        if model.history:
+            steps = [fit["best_step"] for fit in model.history]
+            ProgressReport(self, "joint", self.verbose).close(f"joint: weights of steps {steps}")
+
+    def _settings(self):
+        calibrates = self.calibration == "auto"
+        if isinstance(self.density, str):
+            report = ProgressReport(self, "joint", self.verbose)
+            return JointSettings(
+                self.label_weight, self.denoising_weight, self.n_members, self.hidden, self.noise, self.max_steps,
+                calibrates, self.rules is not None, report,
+            )  # fmt: skip
+        labels = self.classes_.tolist()
+        if isinstance(self.density, dict) and set(self.density) != set(labels):
+            raise ValueError(f"Expected one density for each of {labels}, got {list(self.density)}.")
+        chosen = self.density if isinstance(self.density, dict) else dict.fromkeys(labels, self.density)
+        return SeparateSettings([chosen[label] for label in labels], labels, calibrates)
+
+    def _fit_path(self, path, target):
+        """Learn from Parquet files; those that fit into the buffer are read whole."""
+        if not isinstance(target, str):
+            raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
+        if not isinstance(self.density, str):
+            raise ValueError(
+                f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
+            )
+        table = ParquetTable(path, target)
+        if table.is_mixed:
+            self._fit_sample(table)
+            return
+        space = NumberSpace(table.dtype.str)
+        if fits_in_memory(table):
+            self._fit(space, *table.read())
+        else:
+            self._set_classes(table.classes, table.counts)
+            key, settings = key_from(self.random_state), self._settings()
+            buffer = RowBuffer(key, table, fitting.count_buffer_folds(settings))
+            space = NumberSpace(table.dtype.str, None, buffer.mean, buffer.scale)
+            self._keep(fitting.fit_streamed(key, space, buffer, self.frequencies_, settings))
+        self.n_features_in_ = len(table.names)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+
+    def _fit_sample(self, table):
+        """Learn from random rows of Parquet files with gaps or columns that are not numbers."""
+        rng = host_rng(key_from(self.random_state), Stream.BUFFER_DRAWS)
+        X, y, weights = table.sample(rng, MIXED_ROWS)
+        if len(X) < table.n_rows:
+            warn_caller(
+                f"{table.path} has gaps or columns that are not numbers, so {len(X)} of its {table.n_rows} rows are "
+                "learned from, weighted so that classes keep their shares."
+            )
+        rows, y, space = read_new(self, X, y, ensure_min_samples=2)
+        if self.class_weight is not None:
+            factors = self.class_weight
+            if isinstance(factors, str):  # "balanced", by the rows of the files
+                factors = dict(zip(table.classes.tolist(), table.n_rows / table.counts, strict=True))
+            weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
+        self._fit(space, rows, y, None if weights is None else weights / weights.mean())
+
+    def _set_classes(self, classes, counts):
+        """What follows from the labels alone."""
+        self.classes_ = classes
+        if len(classes) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {classes.tolist()[0]!r}.")
+        self.frequencies_ = counts / counts.sum()
+        self.priors_ = self._resolve_priors()
+        if self.costs is not None:
+            check_costs(self.costs, len(classes))
+
+    def _resolve_priors(self):
+        n = len(self.classes_)
+        if self.priors is None:
+            return self.frequencies_
+        if isinstance(self.priors, str):
+            return np.full(n, 1 / n)
+        priors = np.asarray(self.priors, dtype=float)
+        if priors.shape != (n,) or not (priors > 0).all() or not np.isclose(priors.sum(), 1):
+            raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
+        return priors
+
     def _read_labelled(self, X, y, sample_weight):
-        """Rows of positive weight, their labels, and weights of mean one; None where all are equal."""
-        X, y, weights = self._read_weighted(X, y, sample_weight, ensure_min_samples=2)
+        """Rows of positive weight, their labels, their space, and weights of mean one; None where all are equal."""
+        rows, y, space, weights = read_weighted(self, X, y, sample_weight, ensure_min_samples=2)
         check_classification_targets(y)
         if self.class_weight is None:
-            return X, y, weights
+            return rows, y, space, weights
         by_class = compute_sample_weight(self.class_weight, y)
         weights = by_class if weights is None else weights * by_class
         kept = weights > 0
-        return X[kept], y[kept], uneven(weights[kept])
+        return rows[kept], y[kept], space, uneven(weights[kept])
 
     @property
-    def log_constants_(self):
-        """What is added to the joint model's energies to give log p(x | y) of standardised rows, shape (classes,).
+    def densities_(self):
+        """The fitted densities where they are separate."""
+        return self.model_.densities
 
-        Found by importance sampling on first use: probabilities do not need it unless ``label_weight`` is 0.
-        """
-        if not hasattr(self, "anchors_"):
-            key, model = jax.random.wrap_key_data(self.anchor_seed_), from_plain(self.model_)
-            if self._mixed:
-                self.anchors_ = self._row_model().log_constants(key)
-                return self.anchors_[:, 0]
-            rng = host_rng(key, Stream.JOINT_ANCHOR_NOISE)
-            anchors = []
-            for k, rows in enumerate(self.start_rows_):
-                rows = rows if len(rows) > 1 else np.concatenate(self.start_rows_)
-                noisy = rows + rng.normal(size=rows.shape) @ self.noise_color_  # what the model is the density of
-                potential = Method(ClassEnergy(model, np.int32(k)), "potential")
-                anchors.append(importance_anchor(key, potential, noisy, points=self._members()))
-            self.anchors_ = np.array([list(anchor) for anchor in anchors])
-        return self.anchors_[:, 0]
+    @property
+    def history_(self):
+        """Losses and steps of each network of the joint model."""
+        return self.model_.history
 
-    def _units(self):
-        return self.mean_, self.scale_
+    @property
+    def rules_share_(self):
+        """Share of the rules in the logits of the joint model."""
+        return self.model_.rules_share
 
-    def _members(self):
-        """Networks that one row is sent through."""
-        return len(self.model_["members"])
-
-    def _row_model(self):
-        """The model of mixed rows with its own methods."""
-        space = RowSpace.from_plain(self.space_)
-        return RowModel(space, from_plain(self.model_), self.noise_color_, self.start_rows_)
-
-    def _map_rows(self, method, X):
-        """A method of the joint model at each row."""
-        function = Method(from_plain(self.model_), method)
-        units = None if self._mixed else self._units()
-        return map_rows(function, X, points=self._members(), standardize=units)
-
-    def _class_constants(self):
-        """What is added to a joint model's logits before calibration: nothing where the labels taught it."""
-        return 0.0 if self.label_weight > 0 else self.log_constants_ + np.log(self.frequencies_)
-
-    def _calibrated(self, logits):
-        """Log posteriors up to a constant per row, from logits for the class frequencies of y."""
-        return logits / self.temperature_ + self.intercepts_ + np.log(self.priors_ / self.frequencies_)
-
-    def _posterior_logits(self, X, log_likelihood=None):
-        """`_calibrated` logits of each row, shape (n, classes).
-
-        A joint model's Gaussian base is left out: far from the data it is so large that single precision would
-        swallow the differences between classes.
-        """
-        if not hasattr(self, "densities_"):
-            return self._calibrated(self._map_rows("logits", X).astype(np.float64) + self._class_constants())
-        logs = self._log_likelihood(X) if log_likelihood is None else log_likelihood
-        with np.errstate(invalid="ignore"):
-            logits = self._calibrated(logs + np.log(self.frequencies_))
-        # All densities are zero: fall back to the priors.
-        return np.where(np.isfinite(logits).any(axis=1, keepdims=True), logits, np.log(self.priors_))
+    @property
+    def prior_shift_(self):
+        """What the priors add to log posteriors for the class shares of the fitted rows."""
+        return np.log(self.priors_ / self.frequencies_)
 
     def _need_density(self):
         if isinstance(self.density, str) and self.denoising_weight == 0:
@@ -316,17 +373,9 @@ class ScoreClassifier(
                 "positive weight for densities, fields and rows."
             )
 
-    def _log_likelihood(self, X):
+    def _log_density(self, rows):
         self._need_density()
-        if hasattr(self, "densities_"):
-            return np.column_stack([density.score_samples(X) for density in self.densities_]).astype(np.float64)
-        return self._map_rows("__call__", X).astype(np.float64) + self._density_constants(X)
-
-    def _density_constants(self, X):
-        """What is added to a joint model's energies of standardised rows to give log p(x | y) of raw ones."""
-        if self._mixed:
-            return self.log_constants_ + RowSpace.from_plain(self.space_).log_slopes(X)[:, None]
-        return self.log_constants_ - np.log(self.scale_).sum()
+        return self.model_.log_density(rows)
 
     def log_proba_and_density(self, X):
         """What `predict_log_proba` and `score_samples` return, in one pass over the rows."""
@@ -336,59 +385,30 @@ class ScoreClassifier(
         log_density = logsumexp(logs + np.log(self.priors_), axis=1)
         return _log_probabilities(logits, X.dtype), log_density.astype(X.dtype)
 
-    def logits_and_log_likelihood(self, X):
-        """Log posteriors up to a constant per row, and log p(x | y), both (n, classes), of rows that were read."""
-        if hasattr(self, "densities_"):
-            logs = self._log_likelihood(X)
-            return self._posterior_logits(X, logs), logs
-        logits, logs = (values.astype(np.float64) for values in self._map_rows("logits_and_energies", X))
-        return self._calibrated(logits + self._class_constants()), logs + self._density_constants(X)
+    def logits_and_log_likelihood(self, rows):
+        """Log posteriors up to a constant per row, and log p(x | y), both (n, classes), of rows of `model_.space`."""
+        logits, logs = self.model_.logits_and_log_density(rows)
+        return logits + self.prior_shift_, logs
 
     def log_posterior_function(self):
         """Log posteriors of all classes, up to a constant per point, as a jax function of one point of X."""
         check_is_fitted(self)
-        if self._mixed:
+        if self.model_.space.layout is not None:
             raise TypeError(
                 "Expected a model of complete numbers, got one of a mixed table, whose posterior is not a function of "
                 "points; use boundary_distance, explain or counterfactuals."
             )
-        if hasattr(self, "densities_"):
-            self._need_fields()
-            logits = SideBySide(tuple(density.log_density_function() for density in self.densities_))
-            return self._calibrated_function(logits, np.log(self.frequencies_))
-        return self._joint_posterior(OfRawRows(Method(from_plain(self.model_), "logits"), self.mean_, self.scale_))
+        return self.model_.posterior(self.prior_shift_)
 
-    def known_rows(self):
-        """Up to 1,024 rows of each class that a model of numbers was fitted to, in the units of X."""
-        if hasattr(self, "densities_"):
-            self._need_fields()
-            return [density.known_rows() for density in self.densities_]
-        return [raw_rows(rows, self.mean_, self.scale_) for rows in self.start_rows_]
-
-    def log_posterior_of_inputs(self):
-        """`log_posterior_function` of a mixed table: of the inputs of its network, see `RowLayout.inputs`."""
-        return self._joint_posterior(Method(from_plain(self.model_), "logits_at_inputs"))
-
-    def log_posterior_of_rows(self):
-        """`log_posterior_function` of a mixed table: of flat rows, as `RowSpace.rows` makes them."""
-        return self._joint_posterior(Method(from_plain(self.model_), "logits"))
-
-    def _joint_posterior(self, logits):
-        return self._calibrated_function(logits, self._class_constants())
-
-    def _calibrated_function(self, logits, constants):
-        return Plus(Times(logits, 1 / self.temperature_), self._calibrated(constants))
-
-    def _need_fields(self):
-        for density in self.densities_:
-            if not isinstance(density, ScoreDensity):
-                raise TypeError(f"Expected ScoreDensity densities for derivatives, got {type(density).__name__}.")
+    def _read(self, X):
+        check_is_fitted(self)
+        return read(self, X, self.model_.space)
 
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_log_proba(self, X):
         """log p(y | x), shape (n, classes)."""
         X = self._read(X)
-        return _log_probabilities(self._posterior_logits(X), X.dtype)
+        return _log_probabilities(self.model_.logits(X) + self.prior_shift_, X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_),))
     def predict_proba(self, X):
@@ -430,13 +450,13 @@ class ScoreClassifier(
     def log_likelihood(self, X):
         """log p(x | y), the log density of every class at each row, shape (n, classes)."""
         X = self._read(X)
-        return self._log_likelihood(X).astype(X.dtype)
+        return self._log_density(X).astype(X.dtype)
 
     @partition_wise(lambda self: ())
     def score_samples(self, X):
         """log p(x) under the mixture of classes, shape (n,)."""
         X = self._read(X)
-        return logsumexp(self._log_likelihood(X) + np.log(self.priors_), axis=1).astype(X.dtype)
+        return logsumexp(self._log_density(X) + np.log(self.priors_), axis=1).astype(X.dtype)
 
     @partition_wise(lambda self: (len(self.classes_), self.n_features_in_))
     def grad_log_density(self, X):
@@ -446,12 +466,7 @@ class ScoreClassifier(
         """
         X = self._read(X)
         self._need_density()
-        if hasattr(self, "densities_"):
-            self._need_fields()
-            return np.stack([density.grad_log_density(X) for density in self.densities_], axis=1)
-        if self._mixed:
-            return self._row_model().scores(X)
-        return (self._map_rows("scores", X) / self.scale_).astype(X.dtype)
+        return self.model_.scores(X)
 
     def sample(self, n, label, random_state=None, *, ids="new"):
         """Draw n rows of one class, as a table like the fitted one.
@@ -464,48 +479,49 @@ class ScoreClassifier(
         where = np.flatnonzero(self.classes_ == label)
         if len(where) == 0:
             raise ValueError(f"Expected a label of {self.classes_.tolist()}, got {label!r}.")
-        k = int(where[0])
-        state = self.random_state if random_state is None else random_state
-        if hasattr(self, "densities_"):
-            density, seed = self.densities_[k], seed_from(state) % (1 << 31)
-            if "random_state" in inspect.signature(density.sample).parameters:
-                return density.sample(n, random_state=seed)
-            drawn = copy.copy(density).set_params(random_state=seed).sample(n)  # scikit-learn's mixtures
-            return drawn[0] if isinstance(drawn, tuple) else drawn
-        if self._mixed:
-            return self._row_model().generated(key_from(state), n, k, ids)
-        return self._like_fitted(self._sample_joint(k, n, key_from(state)).astype(self.dtype_))
+        return self.model_.generated(seed_from(self._state(random_state)), n, int(where[0]), ids)
 
     def impute(self, X, random_state=None):
         """The table with its gaps drawn from their law given the known cells, which stay as they are."""
         check_is_fitted(self)
-        if not self._mixed:
+        if self.model_.space.layout is None:
             raise ValueError(
                 "Expected a model that was fitted to gaps or to mixed columns, got one of complete numbers; use "
                 "ScoreImputer to fill gaps."
             )
         self._need_density()
-        key = key_from(self.random_state if random_state is None else random_state)
-        return self._row_model().filled(key, X)
+        return self.model_.filled(key_from(self._state(random_state)), X)
 
-    def _sample_joint(self, k, n, key):
-        drawn, frame = self._class_samples(k, n, key, 200, 0.995)
-        return frame.coloured(drawn.rows) * self.scale_ + self.mean_
+    def _state(self, random_state):
+        return self.random_state if random_state is None else random_state
 
-    def _class_samples(self, k, n, key, chain_length, discard):
-        """`Samples` of class k by MALA and their frame, in which its rows have unit covariance: one step suits all."""
-        model, rows = from_plain(self.model_), self.start_rows_[k]
-        frame = fit_gaussian(rows, noise=self.noise) if len(rows) > 1 else model.base
-        field = Whitened(ClassEnergy(model, np.int32(k)), frame)
-        step = MALA_STEP
-        while True:
-            sampler = MALA(step, chain_length, discard)
-            drawn = sampler.sample(key, field, n, frame.whitened(rows))
-            if drawn.acceptance > USUAL_ACCEPTANCE or step < MALA_STEP / 1000:
-                break
-            step /= 4
-        warn_of_low_acceptance(drawn, sampler)
-        return drawn, frame
+    def diagnose(self, X_held_out=None, y_held_out=None, *, random_state=None):
+        """Judge the fitted classifier: its probabilities, its fields and its chains.
+
+        Parameters
+        ----------
+        X_held_out, y_held_out : None, or a table like the fitted one and its labels
+            Rows that the classifier was not fitted to. None takes up to 1,024 training rows of each class, which is
+            optimistic, and leaves the probabilities unjudged.
+        random_state : None, int or generator
+            None uses the estimator's own.
+
+        Returns
+        -------
+        Diagnosis
+            As of :meth:`ScoreDensity.diagnose`, with ``log_loss`` and ``calibration_error`` of the probabilities, and
+            for a joint model ``rules_share``, the share of the rules in them.
+            Separate densities have checks of their own, ``score_gain_<label>`` and so on; of many classes the four
+            rarest are judged, and of a joint model the chains of the rarest.
+        """
+        check_is_fitted(self)
+        self._need_density()
+        key = key_from(self._state(random_state))
+        check_both(X_held_out, y_held_out)
+        if X_held_out is None:
+            return diagnose_classes(key, self.model_, self.classes_)
+        rows, labels = self._read(X_held_out), class_indices(self.classes_, y_held_out)
+        return diagnose_classes(key, self.model_, self.classes_, rows, labels, self.predict_log_proba(X_held_out))
 
 
 def _log_probabilities(logits, dtype):

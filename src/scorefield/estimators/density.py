@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from scorefield._jax.batching import map_rows, standardized
 from scorefield._jax.errors import warn_caller
 from scorefield._jax.pytrees import Method
-from scorefield._jax.random import Stream, host_rng, key_from
+from scorefield._jax.random import Stream, host_rng, key_from, seed_from
 from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
-from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import raw_rows
+from scorefield.data.spaces import refuse_mixed
 from scorefield.diagnose.diagnosed import DiagnosedDensity
-from scorefield.diagnose.diagnosis import LOW_ACCEPTANCE
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -32,7 +31,7 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.table_input import TableInput, refuse_mixed
+from scorefield.estimators.table_input import read, read_weighted
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.mixtures import GaussianMixture
@@ -41,10 +40,11 @@ from scorefield.fields.networks import ACTIVATIONS
 from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
 from scorefield.inference.functions import OfRawRows, Plus
 from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
-from scorefield.models.density_fitting import FitsField, base_degrees, history_of
-from scorefield.models.fitting import fit_together
+from scorefield.models.density_fitting import FitsField, base_degrees
+from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
-from scorefield.models.row_model import RowModel, fit_generator
+from scorefield.models.shared_training import fit_together
+from scorefield.sampling.acceptance import warn_of_low_acceptance
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 
 MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
@@ -53,7 +53,7 @@ N_LANGEVIN = 4096  # samples that the Langevin anchor counts
 
 
 @stored_by_public_name
-class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin, DensityMixin, BaseEstimator):
+class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
     Parameters
@@ -266,28 +266,40 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
             self._normalize()
         return self
 
+    @property
+    def trains_with_others(self):
+        """True for a density without scikit-learn callbacks, which expect a fit of their own."""
+        return type(self) is ScoreDensity and not getattr(self, "_skl_callbacks", None)
+
     def _check_new(self, X, sample_weight=None):
-        rows, _, weights = self._read_weighted(X, None, sample_weight, ensure_min_samples=2)
+        rows, _, self.space_, weights = read_weighted(self, X, None, sample_weight, ensure_min_samples=2)
         return rows, weights
+
+    def _read(self, X):
+        check_is_fitted(self)
+        return read(self, X, self.space_)
+
+    @property
+    def _mixed(self):
+        return self.space_.layout is not None
 
     def _fit_mixed(self, rows, weights):
         """The energy of mixed rows."""
-        space = RowSpace.from_plain(self.space_)
-        check_mixed_model(self, space)
+        check_mixed_model(self, self.space_)
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
         labels = np.zeros(len(rows), int)
-        model, fits = fit_generator(
-            key, space, rows, labels, weights=weights, callback=report, **generator_options(self)
+        model = fit_generator(
+            key, self.space_, rows, labels, weights=weights, callback=report, **generator_options(self)
         )
-        report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
-        self.row_model_, self.model_name_ = model.to_plain(), "energy"
-        self.history_ = history_of(fits[0])
+        report.close(f"energy: weights of steps {[fit['best_step'] for fit in model.history]}")
+        self.row_model_, self.model_name_ = model, "energy"
+        self.history_ = model.history[0]
         self.candidates_ = [{"model": "energy", "held_out_loss": None, "chosen": True}]
-        self.path_gap_, self.anchor_seed_ = 0.0, np.asarray(jax.random.key_data(key))
+        self.path_gap_ = 0.0
         vars(self).pop("anchor_", None)
 
     def _row_model(self):
-        return RowModel.from_plain(self.row_model_)
+        return self.row_model_
 
     def safe_step(self, wanted):
         """A Langevin step that is stable on this field: at most the data's variance along its narrowest direction."""
@@ -340,7 +352,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
     def _normalize(self):
         """The anchor's constant, effective size and error. Importance sampling waits for the first use of them."""
         if not hasattr(self, "anchor_") and self._mixed:
-            constant, error = self._row_model().log_constants(jax.random.wrap_key_data(self.anchor_seed_))[0]
+            constant, error = self.row_model_.log_constants[0], self.row_model_.anchors[0, 1]
             self.anchor_ = [float(constant), float(1 / max(error, 1e-3) ** 2), float(error)]
         if not hasattr(self, "anchor_"):
             field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
@@ -413,7 +425,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
         X = self._read(X)
         if self._mixed:
             model = self._row_model()
-            return model.log_densities(X) + self.log_constant_
+            return model.energies(X)[:, 0] + model.space.log_volume(X)[:, 0] + self.log_constant_
         values = map_rows(
             self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=self._units()
         )
@@ -446,8 +458,8 @@ class ScoreDensity(FitsField, DiagnosedDensity, TableInput, CallbackSupportMixin
         check_ids(ids)
         state = self.random_state if random_state is None else random_state
         if self._mixed:
-            return self._row_model().generated(key_from(state), n, 0, ids)
-        return self._like_fitted(self.draw(n, state).rows.astype(self.dtype_))
+            return self._row_model().generated(seed_from(state), n, 0, ids)
+        return self.space_.table(self.draw(n, state).rows)
 
     def draw(self, n, random_state=None, *, sampler=None, X_start=None):
         """Rows in the units of X with their diagnostics (:class:`scorefield.sampling.Samples`).
@@ -539,12 +551,3 @@ def fisher_divergence(density, score, X):
     if found.shape != truth.shape:
         raise ValueError(f"Expected the true score at each row, shape {found.shape}, got shape {truth.shape}.")
     return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
-
-
-def warn_of_low_acceptance(samples, sampler):
-    """Warn where most proposals of a Metropolis-adjusted sampler were rejected."""
-    if samples.acceptance is not None and samples.acceptance < LOW_ACCEPTANCE:
-        warn_caller(
-            f"{type(sampler).__name__} accepted only {samples.acceptance:.1%} of its proposals, so many rows are "
-            "copies of their starts; choose a smaller step_size."
-        )

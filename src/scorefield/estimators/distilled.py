@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_labels
-from scorefield.data.containers import Table, append_rows, take_rows
+from scorefield.data.containers import Table, append_rows, is_frame, take_rows
+from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import (
     HasMethods,
     Interval,
@@ -34,7 +35,6 @@ from scorefield.estimators.students import (
     last_step,
     weight_argument,
 )
-from scorefield.estimators.table_input import is_frame, is_mixed
 from scorefield.estimators.teachers import fitted_teacher, probabilities, seeded_clone_of
 from scorefield.models.teaching import SOFT_STEPS, parents_by_class, repeated, soft_lesson
 

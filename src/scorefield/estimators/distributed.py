@@ -11,10 +11,10 @@ from scorefield.data.containers import Table
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
 from scorefield.data.new_keys import example_places, key_pattern
+from scorefield.data.spaces import is_mixed
 from scorefield.data.tables import PART_ROWS
 from scorefield.estimators.mixed_oversampling import MAX_OTHERS
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.table_input import is_mixed
 from scorefield.models.selection import MAX_RIVALS, some_places
 
 MAX_TAUGHT = 100_000  # rows of the classes that are not enlarged, from which a teacher learns

@@ -12,14 +12,13 @@ from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table
-from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
+from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import HasMethods, fit_context, sklearn_validate_data, validate_data
 from scorefield.estimators.density import ScoreDensity, UsesDensity, check_mixed_model, generator_options
 from scorefield.estimators.mixed_encoder import MixedEncoder
-from scorefield.estimators.table_input import is_mixed
 from scorefield.models.class_densities import class_rng, fit_class_densities
-from scorefield.models.row_model import RowModel, fit_generator
+from scorefield.models.fitting import fit_generator
 
 
 @stored_by_public_name
@@ -104,8 +103,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         sklearn_validate_data(self, X, skip_check_array=True)
         rows = space.rows(X)
         state = self.random_state if density.random_state is None else density.random_state
-        model, _ = fit_generator(key_from(seed_from(state)), space, rows, numbers, **generator_options(density))
-        self.row_model_ = model.to_plain()
+        self.row_model_ = fit_generator(key_from(seed_from(state)), space, rows, numbers, **generator_options(density))
         self.encoder_ = MixedEncoder(columns=density.columns).fit(X)
         return self
 
@@ -114,8 +112,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if hasattr(self, "row_model_"):
             sklearn_validate_data(self, X, skip_check_array=True, reset=False)
-            model = RowModel.from_plain(self.row_model_)
-            scores = model.scores(model.space.rows(X))
+            scores = self.row_model_.scores(self.row_model_.space.rows(X))
             parts = [scores.reshape(len(scores), -1)]
             X = self.encoder_.transform(X) if self.passthrough else None
         else:
@@ -132,7 +129,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         own = list(names) if self.passthrough else []
         if hasattr(self, "row_model_"):
             own = list(self.encoder_.get_feature_names_out()) if self.passthrough else []
-            encoder = TableEncoder.from_plain(self.row_model_["space"]["encoder"])
+            encoder = self.row_model_.space.encoder
             places = {column.name: i for i, column in enumerate(encoder.columns_)}
             names = [names[places[v.name]] for v in encoder.variables if v.number >= 0]
         prefixes = [f"score_{label}_" for label in self.classes_] if self.per_class else ["score_"]

@@ -18,8 +18,8 @@ from scorefield.data.kinds import SET_ASIDE
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import Interval, fit_context
 from scorefield.estimators.table_input import checked_table
+from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
-from scorefield.models.row_model import RowModel, fit_generator
 
 LEFT_ALONE = {"identifier": "taken for an identifier", "text": "free text", "constant": "no known cell"}
 
@@ -101,12 +101,11 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         rows, report = space.rows(X), ProgressReport(self, "energy", self.verbose)
         if len(rows) < 2:
             raise ValueError(f"Expected at least 2 rows, got {len(rows)} sample(s).")
-        model, fits = fit_generator(
+        self.model_ = fit_generator(
             key_from(self.seed_), space, rows, np.zeros(len(rows), int), hidden=tuple(self.hidden),
             max_steps=self.max_steps, callback=report,
         )  # fmt: skip
-        report.close(f"energy: weights of steps {[fit.best_step for fit in fits]}")
-        self.row_model_ = model.to_plain()
+        report.close(f"energy: weights of steps {[fit['best_step'] for fit in self.model_.history]}")
         self.left_alone_ = {
             column.name: LEFT_ALONE[column.kind]
             for column in space.encoder.columns_
@@ -118,13 +117,13 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         """A complete table like X."""
         key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return RowModel.from_plain(self.row_model_).filled(key, X, n_draws=self.n_draws)
+        return self.model_.filled(key, X, n_draws=self.n_draws)
 
     def draws(self, X, n=5):
         """A list of n complete tables like X, for multiple imputation."""
-        (key, X), model = self._checked(X), RowModel.from_plain(self.row_model_)
+        key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return [model.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
+        return [self.model_.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
 
     def left_alone_in(self, X):
         """Name of each column of X whose missing cells are not filled, and why."""

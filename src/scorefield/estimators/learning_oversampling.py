@@ -9,10 +9,10 @@ from scorefield.data.checks import plain
 from scorefield.data.containers import Table, append_rows, replace_cells, take_rows
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.scaling import reflected
+from scorefield.data.spaces import is_mixed
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_oversampling import FEW_ROWS
 from scorefield.estimators.new_rows import NewRows
-from scorefield.estimators.table_input import is_mixed
 from scorefield.estimators.teachers import fitted_teacher, probabilities
 from scorefield.models.selection import one_row_warning
 from scorefield.models.teaching import HARD_STEPS, chosen_by_weight

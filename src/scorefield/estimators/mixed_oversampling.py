@@ -19,7 +19,8 @@ from scorefield.data.row_space import RowSpace
 from scorefield.data.splits import same_rows
 from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
-from scorefield.models.row_model import LARGEST_STEP, NOISE, fit_generator
+from scorefield.models.fitting import NOISE, fit_generator
+from scorefield.models.row_model import LARGEST_STEP
 from scorefield.models.selection import (
     draws_for,
     greatest,
@@ -69,8 +70,8 @@ class OverSamplesMixedTables:
         classes, codes = np.unique(labels, return_inverse=True)
         learned = learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
         options = generator_options(self.density or ScoreDensity())
-        model, _ = fit_generator(key, space, rows[learned], codes[learned], **options)
-        self.row_model_ = model.to_plain()
+        model = fit_generator(key, space, rows[learned], codes[learned], **options)
+        self.row_model_ = model
         chain = self._mixed_chain(options.get("noise") or NOISE)
         limits = self._mixed_limits(space, rows)
 
@@ -123,7 +124,7 @@ class OverSamplesMixedTables:
         inputs = Method(model.space.layout, "inputs")
         return {
             "everywhere": None,
-            "clear": lambda made, own, k, n: greatest(log_odds(model.logits(made).astype(np.float64), k), n),
+            "clear": lambda made, own, k, n: greatest(log_odds(model.ratios(made).astype(np.float64), k), n),
             "core": lambda made, own, k, n: greatest(model.energies(made)[:, k], n),
             "diverse": lambda made, own, k, n: most_diverse(map_rows(inputs, made), map_rows(inputs, own), n),
         }[where]

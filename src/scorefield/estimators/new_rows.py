@@ -6,25 +6,25 @@ A teacher without a joint energy of numbers proposes redrawn cells alone: it lab
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from scorefield._jax.storage import from_plain
 from scorefield.data.checks import cast_numbers
-from scorefield.data.containers import Table, copy_cells
+from scorefield.data.containers import Table, copy_cells, is_frame
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.kinds import ROWS_PER_LEVEL
 from scorefield.data.possible_cells import PossibleCells
 from scorefield.data.row_space import RowSpace
+from scorefield.data.spaces import is_mixed, numbers_as_table
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
+from scorefield.models.number_model import NumberModel
 from scorefield.models.teaching import redrawn_sources, short_chains
 
 FEW_VALUES = 64  # of a column of numbers: a step of a chain would lead to a value that no row has
 
 
 def energy_of(teacher):
-    """The fitted ScoreClassifier behind a teacher if it has a joint energy of numbers, else None."""
+    """The joint energy of numbers of the ScoreClassifier behind a teacher, or None."""
     inner = teacher.estimator if isinstance(teacher, FrozenEstimator) else teacher
-    has_energy = isinstance(inner, ScoreClassifier) and not hasattr(inner, "space_") and hasattr(inner, "model_")
-    return inner if has_energy else None
+    model = inner.model_ if isinstance(inner, ScoreClassifier) else None
+    return model if isinstance(model, NumberModel) else None
 
 
 class NewRows:
@@ -71,10 +71,10 @@ class NewRows:
             return cells
         model = self.energy
         key = jax.random.key(int(rng.integers(1 << 32)))
-        rows = (cells - model.mean_) / model.scale_
-        joint = from_plain(model.model_)
-        moved = short_chains(key, joint, model.noise_color_, rows, classes, free.astype(np.float32), n_steps)
-        return np.where(free, self.possible.within(moved * model.scale_ + model.mean_), cells)
+        mean, scale = model.space.units
+        rows = (cells - mean) / scale
+        moved = short_chains(key, model.joint, model.color, rows, classes, free.astype(np.float32), n_steps)
+        return np.where(free, self.possible.within(moved * scale + mean), cells)
 
     def _as_table(self, numbers):
         if is_frame(self.X):

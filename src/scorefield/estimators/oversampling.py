@@ -15,10 +15,11 @@ from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import IDS, cast_numbers, check_labels, plain
-from scorefield.data.containers import Table, append_rows
+from scorefield.data.containers import Table, append_rows, is_frame
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.possible_cells import PossibleCells
 from scorefield.data.scaling import column_spread
+from scorefield.data.spaces import is_mixed, numbers_as_table
 from scorefield.diagnose.diagnosed import DiagnosedOverSampler
 from scorefield.estimators._sklearn import (
     HasMethods,
@@ -36,7 +37,6 @@ from scorefield.estimators.mixed_oversampling import (
     OverSamplesMixedTables,
     learned_places,
 )
-from scorefield.estimators.table_input import is_frame, is_mixed, numbers_as_table
 from scorefield.models.class_densities import class_rng, fit_class_densities
 from scorefield.models.selection import (
     MAX_RIVALS,
@@ -119,8 +119,8 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
         one energy, and where the teacher's energy drew the candidates.
     varying_columns_ : dict
         Label to the indices of the columns that vary within the class, which its density is over.
-    row_model_ : dict
-        The energy that rows of a mixed table were drawn from as plain arrays; absent where no density drew them.
+    row_model_ : TableModel
+        The energy that rows of a mixed table were drawn from; absent where no density drew them.
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int

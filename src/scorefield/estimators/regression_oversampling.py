@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_all_given
-from scorefield.data.containers import Table, append_column, split_column, take_rows
+from scorefield.data.containers import Table, append_column, is_frame, split_column, take_rows
+from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import HasMethods, Interval, fit_context
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.table_input import is_frame, is_mixed
 
 WHISKER = 1.5  # of the interquartile range beyond the quartiles, as in a box plot
 DRAWS = 1.5  # rows drawn for each row wanted: some have a target outside of their range

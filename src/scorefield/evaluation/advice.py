@@ -21,11 +21,11 @@ from scorefield._jax.errors import warn_caller
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.leaks import leaks
+from scorefield.data.spaces import is_mixed
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.table_input import is_mixed
 from scorefield.evaluation.advice_report import MEASURES, N_FOLDS, Advice
 from scorefield.evaluation.metrics import scores
 from scorefield.evaluation.preparation import PLAIN, chain, interpolate, prepare

@@ -9,8 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield._jax.batching import bucket, map_rows, pad_rows
 from scorefield._jax.pytrees import Method, pytree
-from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.explanations.posterior import LogOdds, costs_and_margin
+from scorefield.explanations.posterior import LogOdds, costs_and_margin, is_score_classifier
 from scorefield.explanations.row_views import view_of
 from scorefield.inference.decisions import decide, nearest_zeros
 
@@ -111,8 +110,9 @@ def _units(model, d, scale):
         if scale.shape != (d,) or not (scale > 0).all():
             raise ValueError(f"Expected a scale of {d} positive numbers, got {scale}.")
         return scale
-    if isinstance(model, ScoreClassifier):
-        return np.concatenate(model.known_rows()).std(axis=0) if hasattr(model, "densities_") else model.scale_
+    if is_score_classifier(model):
+        scale = model.model_.space.scale  # separate densities have units of their own
+        return np.concatenate(model.model_.known_rows()).std(axis=0) if scale is None else scale
     first = model[0] if isinstance(model, Pipeline) else model
     scaled = isinstance(first, StandardScaler) and first.scale_ is not None
     return first.scale_ if scaled else np.ones(d)

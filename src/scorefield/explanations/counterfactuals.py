@@ -16,8 +16,7 @@ from scorefield._jax.errors import warn_caller
 from scorefield._jax.random import seed_from
 from scorefield.data.containers import Table, take_rows
 from scorefield.data.row_space import flat_rows, split_rows
-from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.explanations.posterior import class_index
+from scorefield.explanations.posterior import class_index, is_score_classifier
 from scorefield.explanations.row_views import view_of
 
 N_CHAINS, N_STEPS = 16, 60  # per row
@@ -111,7 +110,7 @@ def counterfactuals(model, X, target=None, fixed=(), n=3, random_state=0):
     >>> model.predict(found.rows).tolist(), bool((found.rows[:, 1] == rows[found.index, 1]).all())
     (['high', 'high'], True)
     """
-    if not isinstance(model, ScoreClassifier):
+    if not is_score_classifier(model):
         raise TypeError(f"Expected a fitted ScoreClassifier, got {type(model).__name__}.")
     check_is_fitted(model)
     if n < 1:

@@ -13,12 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import pytree, static
-from scorefield.estimators._sklearn import validate_data
-from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.data.checks import check_numbers
 from scorefield.inference import decisions
 from scorefield.inference.decisions import Boundary, LinearLogits
 from scorefield.inference.functions import OfRawRows
@@ -68,9 +67,14 @@ class LogOdds:
         return dataclasses.replace(self, first=first, second=second)
 
 
+def is_score_classifier(estimator):
+    """True for classifiers whose posterior is a jax function."""
+    return hasattr(estimator, "log_posterior_function")
+
+
 def logits_function(estimator):
     """A jax function x -> logits, and the classes, of an estimator whose posterior can be differentiated."""
-    if isinstance(estimator, ScoreClassifier):
+    if is_score_classifier(estimator):
         return estimator.log_posterior_function(), estimator.classes_
     if isinstance(estimator, LogisticRegression):
         check_is_fitted(estimator)
@@ -112,6 +116,8 @@ def check_rows(estimator, X):
     """Validate rows with the columns that the estimator was fitted to."""
     if isinstance(estimator, BaseEstimator):
         first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+        if hasattr(X, "iloc"):
+            check_numbers(X)
         return validate_data(first, X, dtype=[np.float64, np.float32], reset=False)
     return check_array(X, dtype=[np.float64, np.float32])
 
@@ -212,7 +218,7 @@ def find_boundary(estimator, X_start, classes=None, tol=1e-6, max_iter=50):
 def costs_and_margin(estimator):
     """Costs and margin of a ScoreClassifier; none for other models."""
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if not isinstance(last, ScoreClassifier):
+    if not is_score_classifier(last):
         return None, 0.0
     costs = None if last.costs is None else decisions.check_costs(last.costs, len(last.classes_))
     return costs, float(last.margin)

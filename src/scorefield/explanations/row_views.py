@@ -11,21 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
-from scorefield.data.containers import replace_cells
+from scorefield.data.containers import is_frame, replace_cells
 from scorefield.data.encoding import TableEncoder
-from scorefield.data.row_space import RowSpace
-from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.table_input import is_frame, numbers_as_table
-from scorefield.explanations.posterior import check_rows, logits_function, widened
+from scorefield.data.spaces import numbers_as_table
+from scorefield.explanations.posterior import check_rows, is_score_classifier, logits_function, widened
 from scorefield.fields.joint import JointEnergies
 from scorefield.inference.functions import OfRawRows, Plus, Times
 
 
 def view_of(model):
     """How a fitted model sees rows: a `NumericView` or a `MixedView`."""
-    if isinstance(model, ScoreClassifier):
+    if is_score_classifier(model):
         check_is_fitted(model)
-        if hasattr(model, "space_"):
+        if model.model_.space.layout is not None:
             return MixedView(model)
     return NumericView(model)
 
@@ -81,10 +79,10 @@ class NumericView(_View):
 
     def known_rows(self):
         """Some fitted rows of each class."""
-        if not isinstance(self.model, ScoreClassifier):
+        if not is_score_classifier(self.model):
             name = type(self.model).__name__
             raise ValueError(f"Expected rows to compare with for {name}, got None; give some as baseline.")
-        return self.model.known_rows()
+        return self.model.model_.known_rows()
 
     def table(self, X, rows, changed):
         """The table X, read as rows before, with the `changed` (n, d) cells of these rows."""
@@ -92,8 +90,8 @@ class NumericView(_View):
         if not is_frame(X):
             X = np.asarray(X)
             return replace_cells(X, rows.astype(X.dtype) if X.dtype.kind == "f" else rows, chosen)
-        encoder = getattr(self.model, "encoder_", None)
-        encoder = TableEncoder().fit(X) if encoder is None else TableEncoder.from_plain(encoder)
+        encoder = self.model.model_.space.encoder if is_score_classifier(self.model) else None
+        encoder = encoder or TableEncoder().fit(X)
         return replace_cells(X, numbers_as_table(encoder, rows, X), chosen)
 
 
@@ -103,7 +101,7 @@ class MixedView(_View):
     double = False
 
     def __init__(self, model):
-        self.model, self.classes, self.space = model, model.classes_, RowSpace.from_plain(model.space_)
+        self.model, self.classes, self.space = model, model.classes_, model.model_.space
         self.names = [column.name for column in self.space.encoder.columns_]
         places = np.array([self.names.index(name) for name in self.space.names])
         self.input_columns = places[self.space.layout.input_columns]
@@ -118,15 +116,15 @@ class MixedView(_View):
 
     def input_logits(self):
         """Log posteriors as a jax function of the inputs, whose columns are `input_columns`."""
-        return self.model.log_posterior_of_inputs()
+        return self.model.model_.posterior(self.model.prior_shift_, "logits_at_inputs")
 
     def row_logits(self):
         """Log posteriors as a jax function of flat rows."""
-        return self.model.log_posterior_of_rows()
+        return self.model.model_.posterior(self.model.prior_shift_)
 
     def known_rows(self):
         """Some fitted rows of each class."""
-        return self.model.start_rows_
+        return self.model.model_.known_rows()
 
     def table(self, X, rows, changed):
         """The table X, read as rows before, with the `changed` (n, columns) cells of these rows."""

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from scorefield.data.files import check_output, write_whole
-from scorefield.export.network_description import check_exportable, describe_network
+from scorefield.export.network_description import check_exportable, describe_network, space_of
 
 
 def export_onnx(model, path, *, replace=True):
@@ -108,7 +108,8 @@ def encode_rows(model, X):
     True
     """
     check_exportable(model)
-    return model._read(X).astype(np.float32 if model._mixed else model.dtype_)
+    space = space_of(model)
+    return model._read(X).astype(space.dtype if space.layout is None else np.float32)
 
 
 def _checked_path(path, ending, replace):

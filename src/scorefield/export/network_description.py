@@ -11,9 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from scorefield import __version__
 from scorefield._jax.batching import FURTHEST
 from scorefield._jax.storage import from_plain
-from scorefield.data.row_space import RowSpace
-from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.density import ScoreDensity
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.joint import REACH
@@ -29,7 +26,7 @@ EXPORTED_DENSITIES = ("energy", "gaussian", "mixture")
 def describe_network(model):
     """A fitted classifier or density as a dictionary of plain values and arrays."""
     check_exportable(model)
-    parts = _classifier_parts(model) if isinstance(model, ScoreClassifier) else _density_parts(model)
+    parts = _classifier_parts(model) if _is_classifier(model) else _density_parts(model)
     names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
     head = {"format": FORMAT, "version": __version__, "model": type(model).__name__, "columns": list(map(str, names))}
     return {**head, "input": _input(model), **parts}
@@ -37,7 +34,7 @@ def describe_network(model):
 
 def check_exportable(model):
     """Refuse a model that has no description."""
-    if not isinstance(model, ScoreClassifier | ScoreDensity):
+    if not _is_classifier(model) and not hasattr(model, "log_density_function"):
         raise TypeError(
             f"Expected a ScoreClassifier or a ScoreDensity to export, got {type(model).__name__}; export the fitted "
             "estimator that it holds."
@@ -48,22 +45,31 @@ def check_exportable(model):
             'Expected a classifier with density="joint" to export, got one of separate densities; fit the joint model, '
             "or export each density that is a ScoreDensity."
         )
-    if isinstance(model, ScoreDensity) and model.model_name_ not in EXPORTED_DENSITIES:
+    if not _is_classifier(model) and model.model_name_ not in EXPORTED_DENSITIES:
         raise ValueError(
             f"Expected a ScoreDensity whose model is 'energy', 'gaussian' or 'mixture' to export, got "
             f"{model.model_name_!r}; fit ScoreDensity(model='energy')."
         )
-    if isinstance(model, ScoreDensity) and model.smoothing is not None:
+    if not _is_classifier(model) and model.smoothing is not None:
         raise ValueError(f"Expected smoothing=None to export a density, got {model.smoothing}; fit it without.")
+
+
+def _is_classifier(model):
+    return hasattr(model, "log_posterior_function")
+
+
+def space_of(model):
+    """The space of the rows of an exported model."""
+    return model.model_.space if _is_classifier(model) else model.space_
 
 
 def _input(model):
     """How a row becomes the numbers x of the network, with indicators of levels where it is encoded."""
-    if not model._mixed:
-        mean, scale, *mix = model._units()
+    space = space_of(model)
+    if space.layout is None:
+        mean, scale, *mix = space.units if _is_classifier(model) else model._units()
         units = {"mean": np.asarray(mean, float), "scale": np.asarray(scale, float), "mix": mix[0] if mix else None}
-        return {"kind": "numbers", "dtype": np.dtype(model.dtype_).name, **units, "furthest": FURTHEST}
-    space = RowSpace.from_plain(model.space_)
+        return {"kind": "numbers", "dtype": np.dtype(space.dtype).name, **units, "furthest": FURTHEST}
     layout, variables = space.layout, space.encoder.variables
     category_names = {v.category: str(v.name) for v in variables}
     return {
@@ -78,14 +84,15 @@ def _input(model):
 
 
 def _classifier_parts(model):
-    joint, n_classes = from_plain(model.model_), len(model.classes_)
+    fitted, n_classes = model.model_, len(model.classes_)
+    joint = fitted.joint
     costs = 1.0 - np.eye(n_classes) if model.costs is None else check_costs(model.costs, n_classes)
     output = {
-        "dtype": np.dtype(model.dtype_).name,
+        "dtype": np.dtype(fitted.space.dtype).name,
         "classes": plain_classes(model.classes_),
-        "class_constants": np.broadcast_to(model._class_constants(), n_classes).astype(float),
-        "temperature": float(model.temperature_),
-        "intercepts": model._calibrated(np.zeros(n_classes)),
+        "class_constants": np.broadcast_to(fitted.class_constants(), n_classes).astype(float),
+        "temperature": float(fitted.temperature),
+        "intercepts": fitted.intercepts + model.prior_shift_,
         "costs": costs,
         "margin": float(model.margin),
     }
@@ -111,9 +118,9 @@ def plain_classes(classes):
 
 
 def _density_parts(model):
-    output = {"dtype": np.dtype(model.dtype_).name, "log_slopes": []}
-    if model._mixed:
-        row_model = model._row_model()
+    output = {"dtype": np.dtype(model.space_.dtype).name, "log_slopes": []}
+    if model.space_.layout is not None:
+        row_model = model.row_model_
         slopes = [_log_slopes(knots) for knots in row_model.space.scores.knots]
         output |= {"constant": float(model.log_constant_), "log_slopes": slopes}
         joint = row_model.joint

@@ -12,8 +12,13 @@ import numpy as np
 
 from scorefield import __version__
 from scorefield.data.files import whole_file
+from scorefield.data.row_space import RowSpace
+from scorefield.data.spaces import NumberSpace
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
+from scorefield.models.number_model import NumberModel
+from scorefield.models.row_model import RowModel
+from scorefield.models.separate import SeparateModel
 from scorefield.sampling.samplers import HMC, MALA, AnnealedLangevin, Langevin, ReverseDiffusion
 
 # What a file may hold, by a name that does not change when a module moves.
@@ -21,8 +26,10 @@ STORABLE = {
     cls.__name__: cls
     for cls in (ScoreClassifier, ScoreDensity, Langevin, AnnealedLangevin, MALA, HMC, ReverseDiffusion)
 }
-FORMAT = 1  # of the dictionary in the file; raised when older code could not read it
+MODELS = {cls.__name__: cls for cls in (NumberModel, RowModel, SeparateModel, NumberSpace, RowSpace)}
+FORMAT = 2  # of the dictionary in the file; raised when older code could not read it
 ESTIMATOR = "scorefield estimator"  # the key that tells a stored estimator from a plain dictionary
+MODEL = "scorefield model"  # the same of what estimators hold
 # The largest models have a few hundred columns and tens of classes: about 20 MB of weights and 50 MB of start rows.
 MAX_UNPACKED = 512 << 20
 PLAIN_NODES = {
@@ -98,6 +105,8 @@ def _pack(value):
         params = value.get_params(deep=False)
         fitted = {name: _pack(part) for name, part in vars(value).items() if _is_fitted_name(type(value), name)}
         return {ESTIMATOR: type(value).__name__, "params": _pack(params), "fitted": fitted}
+    if MODELS.get(type(value).__name__) is type(value):
+        return {MODEL: type(value).__name__, "parts": _pack(value.to_plain())}
     if isinstance(value, dict):
         return {_pack(key): _pack(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -120,6 +129,8 @@ def _unpack(value):
         return type(value)(_unpack(part) for part in value)
     if not isinstance(value, dict):
         return value
+    if MODEL in value:
+        return MODELS[value[MODEL]].from_plain(_unpack(value["parts"]))
     if ESTIMATOR not in value:
         return {key: _unpack(part) for key, part in value.items()}
     cls = STORABLE[value[ESTIMATOR]]

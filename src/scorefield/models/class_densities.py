@@ -7,8 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from scorefield.estimators.density import ScoreDensity
-from scorefield.models.fitting import errors_begin_with, fit_together
+from scorefield.models.shared_training import errors_begin_with, fit_together
 
 
 def class_rng(seed, k):
@@ -44,7 +43,7 @@ def fit_class_densities(densities, tables, labels, rngs, *, weights=None, normal
 
 
 def _fit_group(densities, tables, names, normalize):
-    shared = [number for number, density in enumerate(densities) if _can_share(density)]
+    shared = [number for number, density in enumerate(densities) if getattr(density, "trains_with_others", False)]
     for number, (density, table, name) in enumerate(zip(densities, tables, names, strict=True)):
         if number not in shared:
             with errors_begin_with(name):
@@ -71,8 +70,3 @@ def _fit_alone(density, rows, weights):
         density.fit(rows, sample_weight=weights)
     else:
         density.fit(rows[np.random.default_rng(0).choice(len(rows), len(rows), p=weights / weights.sum())])
-
-
-def _can_share(density):
-    """True for a ScoreDensity without scikit-learn callbacks, which expect a fit of their own."""
-    return type(density) is ScoreDensity and not getattr(density, "_skl_callbacks", None)

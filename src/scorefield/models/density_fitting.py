@@ -19,9 +19,9 @@ from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
 from scorefield.fields.student import fit_base
 from scorefield.inference.anchors import importance_constant, importance_proposal
-from scorefield.models.fitting import Prepared
 from scorefield.models.mixture_fitting import fit_mixture, most_parts
 from scorefield.models.progress import ProgressReport
+from scorefield.models.shared_training import Prepared
 from scorefield.training.losses import (
     ContrastiveDenoising,
     Denoising,
@@ -55,7 +55,6 @@ class FitsField:
     def _prepare(self, X, weights=None):
         """Standardise the rows, split them, and set up the networks of the candidates."""
         key = key_from(self.random_state)
-        self.dtype_ = X.dtype.str
         self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
         if self.standardize:
             self.mean_, self.scale_ = column_units(X, weights)

@@ -5,32 +5,26 @@ One energy over numbers, categories and labels; see `scorefield.fields.rows` for
 
 import jax
 import numpy as np
-from scipy.stats import kruskal
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, leaf
-from scorefield._jax.random import Stream, host_rng
-from scorefield._jax.storage import from_plain, to_plain
+from scorefield._jax.random import Stream, host_rng, key_from
+from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.containers import fill_gaps
-from scorefield.data.row_space import RowSpace, split_rows
+from scorefield.data.row_space import split_rows
 from scorefield.data.scaling import reflected
 from scorefield.fields.base import Tempered
 from scorefield.fields.joint import AnyClass, ClassEnergy
 from scorefield.fields.rows import CANDIDATES
 from scorefield.inference.row_constants import row_constant
-from scorefield.models.ensemble import member_splits
-from scorefield.models.joint_model import class_frame, train_joint
+from scorefield.models.joint import JointModel
 from scorefield.sampling.row_chains import walk
 from scorefield.sampling.samplers import Samples
-from scorefield.training.losses import RANKED_NORMALS, CellLoss, LabelledRow
+from scorefield.training.losses import RANKED_NORMALS, CellLoss
 
 LARGEST_STEP = 1.0  # twice the largest curvature of an energy of noisy rows would make chains leave
 STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
-NOISE, GENERATOR_MEMBERS, GENERATOR_STEPS = 0.15, 2, 1000  # `benchmarks/credible_rows.py`
-MAX_START_ROWS = 1024  # per class
 STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
-# p-value below which, and share of the variance of ranks above which, gaps are taken to tell the label.
-GAPS_BY_CHANCE, LEAST_TOLD = 0.001, 0.005
 
 
 def _typical_rows(draws, layout):
@@ -47,23 +41,17 @@ def _typical_rows(draws, layout):
     return np.hstack([np.where(known, median, 0.0), known, typical]).astype(np.float32)
 
 
-class RowModel:
-    """A fitted energy of mixed rows, with rows to start chains from."""
+@stored_by_public_name
+class RowModel(JointModel):
+    """A joint energy of mixed rows."""
 
-    def __init__(self, space, joint, color, start_rows):
-        self.space, self.joint, self.color, self.start_rows = space, joint, color, start_rows
-
-    def logits(self, rows):
-        """Logits of the classes, (n, classes)."""
-        return map_rows(Method(self.joint, "logits"), rows, points=len(self.joint.members))
+    def ratios(self, rows):
+        """Log densities of the classes up to a constant per row and one per class, (n, classes)."""
+        return self.map("logits", rows)
 
     def energies(self, rows):
         """Log joint densities of all classes in the normal scores of numbers, up to constants, (n, classes)."""
-        return map_rows(Method(self.joint, "__call__"), rows, points=len(self.joint.members)).astype(np.float64)
-
-    def log_densities(self, rows):
-        """Log density of the known cells of each row under the first class, up to the constant, (n,)."""
-        return self.energies(rows)[:, 0] + self.space.log_slopes(rows)
+        return self.map("__call__", rows).astype(np.float64)
 
     def completed_scores(self, key, table, n_draws):
         """Log density of each row of a table in normal scores, as the mean over draws of its gaps, (n,)."""
@@ -80,7 +68,7 @@ class RowModel:
 
     def scores(self, rows):
         """Fields of all classes in the normal scores of the numbers, (n, classes, p); 0 at gaps."""
-        found = map_rows(Method(self.joint, "scores"), rows, points=len(self.joint.members)).astype(np.float64)
+        found = self.map("scores", rows).astype(np.float64)
         return np.where(split_rows(rows, self.space.layout)[1][:, None], found, 0.0)
 
     def cell_losses(self, key, rows, labels):
@@ -88,11 +76,16 @@ class RowModel:
         rng, p = host_rng(key, Stream.DIAGNOSIS), self.space.layout.n_numbers
         noise = rows[:, p : 2 * p] * (rng.normal(size=(len(rows), p)) @ self.color)
         packed = [rows[:, :p] + noise, rows[:, p:], labels[:, None], rng.normal(size=(len(rows), RANKED_NORMALS))]
-        points = CANDIDATES * len(self.joint.members)
+        points = CANDIDATES * self.n_members
         return map_rows(CellLoss(self.joint), np.hstack(packed).astype(np.float32), points=points)
 
-    def generated(self, key, n, label, ids):
+    def known_rows(self):
+        """Up to 1,024 fitted rows of each class."""
+        return self.start_rows
+
+    def generated(self, seed, n, label, ids="new"):
         """A table of n rows of a class; `ids` are "new" or "blank"."""
+        key = key_from(seed)
         return self.space.table(self.sample(key, n, label)[0], rng=host_rng(key, Stream.POOLED_LEVELS), ids=ids)
 
     def sample(self, key, n, label, starts=None, limits=None, **chain):
@@ -184,60 +177,10 @@ class RowModel:
         rows = drawn[0] if n_draws == 1 else _typical_rows(np.stack(drawn), self.space.layout)
         return fill_gaps(table, self.space.table(rows, like=table, rng=host_rng(key, Stream.POOLED_LEVELS)))
 
-    def log_constants(self, key):
+    def _anchors(self, key):
         """Constants that make each class's energy a log density of complete rows, with errors, (classes, 2)."""
         layout = self.space.layout
         row = np.concatenate([np.zeros(layout.n_numbers), np.ones(layout.n_numbers), np.zeros(len(layout.sizes))])
         row = row.astype(np.float32)
         energies = [ClassEnergy(self.joint, np.int32(k)) for k in range(len(self.start_rows))]
         return np.array([row_constant(jax.random.fold_in(key, k), own, row) for k, own in enumerate(energies)])
-
-    def to_plain(self):
-        """A dictionary of plain values and arrays, for a fitted estimator."""
-        parts = {"space": self.space.to_plain(), "joint": to_plain(self.joint), "color": self.color}
-        return {**parts, "start_rows": self.start_rows}
-
-    @classmethod
-    def from_plain(cls, plain):
-        """Inverse of `to_plain`."""
-        space = RowSpace.from_plain(plain["space"])
-        return cls(space, jax.device_put(from_plain(plain["joint"])), plain["color"], plain["start_rows"])
-
-
-def fit_row_model(
-    key, space, rows, labels, frequencies, *, weights=None, label_weight, n_members, hidden, noise, max_steps,
-    callback=None, with_rules=False, denoising_weight=1.0,
-):  # fmt: skip
-    """A `RowModel` of flat rows, and the `TrainedJoint` that it is made of."""
-    splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, n_members)
-    copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
-    table = LabelledRow(rows, labels.astype(np.int32), weights, copies)
-    numbers, known, _ = split_rows(rows, space.layout)
-    frame = class_frame(numbers, labels, noise, known)
-    joint = train_joint(
-        key, table, splits, frame, frequencies=frequencies, label_weight=label_weight, hidden=hidden,
-        max_steps=max_steps, callback=callback, layout=space.layout, two_views=label_weight > 0,
-        labels_of_hidden=not gaps_tell_labels(space.n_gaps(rows), labels), with_rules=with_rules,
-        denoising_weight=denoising_weight,
-    )  # fmt: skip
-    order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))  # a sorted table must not give one end only
-    starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]
-    return RowModel(space, joint.model, frame.color, starts), joint
-
-
-def gaps_tell_labels(n_gaps, labels):
-    """Whether rows of some class have clearly more gaps than others: hidden cells would teach that they do not."""
-    if np.ptp(n_gaps) == 0 or np.ptp(labels) == 0:
-        return False
-    found = kruskal(*(n_gaps[labels == k] for k in np.unique(labels)))
-    return found.pvalue < GAPS_BY_CHANCE and found.statistic / (len(labels) - 1) > LEAST_TOLD
-
-
-def fit_generator(key, space, rows, labels, *, hidden, weights=None, noise=None, max_steps=None, callback=None):
-    """A `RowModel` for generating rows and filling gaps, whose labels are given and not learned; and its records."""
-    model, joint = fit_row_model(
-        key, space, rows, labels, np.bincount(labels, weights) / len(labels), weights=weights, label_weight=0.0,
-        n_members=GENERATOR_MEMBERS, hidden=hidden, noise=NOISE if noise is None else noise,
-        max_steps=GENERATOR_STEPS if max_steps is None else max_steps, callback=callback,
-    )  # fmt: skip
-    return model, joint.fits
