@@ -17,6 +17,7 @@ from scorefield.models.selection import some_places
 from scorefield.training import loop as training
 
 GAUSSIAN = ScoreDensity(model="gaussian")
+SHORT = ScoreDensity(max_steps=50, hidden=(8, 8))  # for mixed tables
 
 
 def binary(n_major=100, n_minor=20, d=3, seed=0):
@@ -220,7 +221,7 @@ def test_data_frame_in_data_frame_out(density):
 def test_categories_by_name_index_or_mask(declared):
     frame, label = mixed_frame()
     frame = frame.drop(columns=["warm"]).astype({"colour": object})
-    more, _ = over(categorical_features=declared).fit_resample(frame, label)
+    more, _ = over(density=SHORT, categorical_features=declared).fit_resample(frame, label)
     assert set(more["colour"]) <= {"red", "green", "blue"}
     assert more["colour"].dtype == frame["colour"].dtype
 
@@ -312,13 +313,12 @@ def test_a_step_size_far_too_large_returns_no_nonsense(model):
 
 def test_a_step_size_far_too_large_for_mixed_rows():
     frame, label = mixed_frame()
-    density = ScoreDensity(max_steps=50, hidden=(8, 8))
     with pytest.warns(UserWarning, match="diverged"):
-        more, _ = over(density=density, sampler=Langevin(step_size=1e3)).fit_resample(frame, label)
+        more, _ = over(density=SHORT, sampler=Langevin(step_size=1e3)).fit_resample(frame, label)
     assert np.isfinite(more.select_dtypes("number").astype(float)).all().all()
     assert set(more["colour"]) <= {"red", "green", "blue"}
     with pytest.raises(ValueError, match="sampler to be None or Langevin"):
-        over(density=density, sampler=ReverseDiffusion()).fit_resample(frame, label)
+        over(density=SHORT, sampler=ReverseDiffusion()).fit_resample(frame, label)
 
 
 def test_samplers_from_noise_have_no_parents():
