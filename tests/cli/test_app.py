@@ -724,7 +724,13 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr("scorefield.cli.console.state", {"debug": False, "quiet": False})
 
 
-@pytest.mark.parametrize(("command", "delay"), [("predict", 0.0), ("predict", 0.4), ("resample", 0.0)])
+@pytest.mark.parametrize(
+    ("command", "delay"),
+    [
+        ("predict", 0.0),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("predict", 0.4), ("resample", 0.0))),
+    ],
+)
 def test_a_killed_command_leaves_the_old_output(fitted, frame, tmp_path, command, delay):
     folder, table = fitted
     big = pd.concat([table if command == "predict" else frame] * 3000, ignore_index=True)
@@ -813,7 +819,7 @@ def test_an_output_that_appears_meanwhile_is_kept(tmp_path, frame, monkeypatch, 
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize("quiet", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_warning_is_one_plain_line(tmp_path, frame, monkeypatch, capsys, quiet):
     """Pytest takes warnings over, so this is a process of its own."""
     few = frame[:155]  # five rows of one class

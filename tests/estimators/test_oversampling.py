@@ -217,7 +217,10 @@ def test_data_frame_in_data_frame_out(density):
     assert np.abs(new["copy"] - new["amount"]).max() < 3 * frame["amount"].std()
 
 
-@pytest.mark.parametrize("declared", [["colour"], [4], [False] * 4 + [True] + [False] * 2])
+@pytest.mark.parametrize(
+    "declared",
+    [["colour"], *(pytest.param(d, marks=pytest.mark.slow) for d in ([4], [False] * 4 + [True] + [False] * 2))],
+)
 def test_categories_by_name_index_or_mask(declared):
     frame, label = mixed_frame()
     frame = frame.drop(columns=["warm"]).astype({"colour": object})
@@ -284,7 +287,7 @@ def test_few_rows_never_crash(n_minor, d, duplicated):
     assert np.abs(more[60 + n_minor :] - X[60:].mean(axis=0)).max() < 10 * X.std()
 
 
-@pytest.mark.parametrize("n_rows", [1, 3])
+@pytest.mark.parametrize("n_rows", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_one_rare_row_of_a_mixed_table_is_called_so(n_rows):
     X, y = binary(60, 3)
     X[60:] = X[60]

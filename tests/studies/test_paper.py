@@ -255,8 +255,8 @@ SMALL = {
 }  # fmt: skip
 
 
-# The two that take half a minute are run by `make test-all`.
-LONG = ("imbalanced-10d", "generative-10d")
+# Those that take longest are run by `make test-all`.
+LONG = ("imbalanced-10d", "generative-10d", "recover-2d")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SMALL])

@@ -62,6 +62,7 @@ def task(seed, n, *, noise=0.1, hidden=(8, 8), **options):
     return Task(key, start, rows, ContrastiveDenoising(noise), rows[:20] + 0.01, {"max_steps": 400, **options})
 
 
+@pytest.mark.parametrize("programs", [pytest.param("in turn", marks=pytest.mark.slow), "side by side"], indirect=True)
 def test_a_task_is_trained_as_if_alone(programs, launches):
     """Classes of other sizes and noise levels share a program; another width has its own."""
     asked = [task(0, 100), task(1, 700, noise=0.3), task(2, 80, hidden=(9, 8)), task(3, 300)]
@@ -75,6 +76,7 @@ def test_a_task_is_trained_as_if_alone(programs, launches):
         assert_close(train_together([task(1, 700, noise=0.31)])[0], together[1])
 
 
+@pytest.mark.parametrize("programs", ["in turn", pytest.param("side by side", marks=pytest.mark.slow)], indirect=True)
 def test_learning_rates_of_their_own(programs):
     slow, fast = train_together([task(0, 100, learning_rate=rate, patience=None) for rate in (1e-5, 1e-2)])
     start = task(0, 100).model
