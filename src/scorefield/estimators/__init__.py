@@ -1,1 +1,1 @@
-"""scikit-learn's and imbalanced-learn's interfaces: one file an estimator."""
+"""scikit-learn's and imbalanced-learn's interfaces; each public estimator has a file of its own."""
