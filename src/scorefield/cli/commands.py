@@ -107,6 +107,19 @@ def fit(table, target, *, reading, file=None, seed=0, verbose=0):
     }
 
 
+def judged(model, table, target, seed):
+    """How good a fitted model is on held-out rows, as text below a line; empty where it was not judged."""
+    from scorefield.evaluation.held_out import HEAD, NOTE, judge_held_out
+
+    lines = judge_held_out(model, table.drop(columns=[target]), table[target].to_numpy(), seed)
+    if not lines:
+        return ""
+    cells = [HEAD, *((name, *(f"{value:.3f}" for value in values)) for name, *values in lines)]
+    rows = [f"{name:<18}" + "".join(f"{cell:>{len(head) + 2}}" for cell, head in zip(row, HEAD[1:], strict=True))
+            for name, *row in cells]  # fmt: skip
+    return "\n".join(["", *rows, NOTE])
+
+
 def _written(file):
     """How a text file is written, as a part of a stored model; nothing for other files."""
     return {"file": file.to_plain()} if isinstance(file, Delimited) else {}

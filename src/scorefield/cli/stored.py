@@ -69,9 +69,11 @@ def fit(
             table.frame, target, reading=reading, file=table.file, seed=seed, verbose=verbose(quiet)
         )  # fmt: skip
         n = len(table)
-    save_model(output, stored, replace=force)
     model = stored["model"]
-    say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns")
+    judged = "" if in_parts or quiet else commands.judged(model, table.frame, target, seed)
+    vars(model).pop("held_out_proba_", None)  # of the fitted rows, which the file does not hold either
+    save_model(output, stored, replace=force)
+    say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns{judged}")
     say(quiet, f"wrote {output}")
 
 
