@@ -38,6 +38,7 @@ class Stream(enum.IntEnum):
     SELECTION_NOISE = 26
     DIAGNOSIS = 27
     MIXTURE = 28
+    DRAWN_LABELS = 29
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

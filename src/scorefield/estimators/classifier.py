@@ -37,6 +37,7 @@ from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
 from scorefield.models.fitting import JointSettings, SeparateSettings
 from scorefield.models.progress import ProgressReport
+from scorefield.models.requests import ModelRequests, check_constraints, check_n_rows, joined_constraints
 
 MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
@@ -90,6 +91,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows of numbers in memory.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
+    constraints : None, str or list
+        Relations between columns that :meth:`sample` keeps in every row, such as ``"start <= end"``, ``"total == a +
+        b"`` or ``("start", "<=", "end")``: sums of columns and numbers, compared by <=, <, ==, > or >=. Names with
+        spaces or signs are quoted. A missing cell keeps a relation; fitted rows that violate one are refused.
     random_state : None, int or generator
     verbose : int
     rules : "auto" or None
@@ -143,6 +148,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "calibration": [None, StrOptions({"auto"})],
         "class_weight": [None, dict, StrOptions({"balanced"})],
         "columns": [None, dict],
+        "constraints": [None, str, list, tuple],
         "hidden": [StrOptions({"auto"}), "array-like"],
         "noise": [Interval(numbers.Real, 0, None, closed="neither")],
         "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
@@ -169,6 +175,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         verbose=0,
         rules="auto",
         denoising_weight=1.0,
+        constraints=None,
     ):
         self.density = density
         self.label_weight = label_weight
@@ -186,6 +193,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.rules = rules
         self.denoising_weight = denoising_weight
+        self.constraints = constraints
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -307,6 +315,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "learned from, weighted so that classes keep their shares."
             )
         rows, y, space = read_new(self, X, y, ensure_min_samples=2)
+        check_constraints(space, X, self.constraints)
         if self.class_weight is not None:
             factors = self.class_weight
             if isinstance(factors, str):  # "balanced", by the rows of the files
@@ -468,18 +477,45 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._need_density()
         return self.model_.scores(X)
 
-    def sample(self, n, label, random_state=None, *, ids="new"):
-        """Draw n rows of one class, as a table like the fitted one.
+    def sample(self, n=1, label=None, random_state=None, *, given=None, constraints=None, ids="new"):
+        """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own.
 
-        With ``ids="new"`` identifiers continue the pattern of their column, with "blank" they are missing.
+        Parameters
+        ----------
+        n : int
+        label : one of ``classes_``, default=None
+            The class of all rows. None draws labels by ``priors_``, given the conditions, and returns them too.
+        random_state : None, int or generator
+        given : None or dict
+            What rows are asked for: ``{"age": 40, "income": (20_000, 50_000), "city": ["A", "B"]}``. A tuple bounds a
+            column, both bounds included and None leaving it open; a list names the values that it may have. Columns of
+            arrays are named by position. Rows follow the law of the model given the conditions.
+        constraints : None, str or list
+            Relations between columns beside those of the estimator.
+        ids : {"new", "blank"}
+            Identifiers continue the pattern of their column, or are missing.
+
+        Returns
+        -------
+        X : table of n rows
+        y : ndarray of shape (n,)
+            Labels, without ``label`` only.
         """
         check_is_fitted(self)
         self._need_density()
         check_ids(ids)
-        where = np.flatnonzero(self.classes_ == label)
-        if len(where) == 0:
-            raise ValueError(f"Expected a label of {self.classes_.tolist()}, got {label!r}.")
-        return self.model_.generated(seed_from(self._state(random_state)), n, int(where[0]), ids)
+        check_n_rows(n)
+        every, k = joined_constraints(self.constraints, constraints), None
+        if label is not None:
+            where = np.flatnonzero(self.classes_ == label)
+            if len(where) == 0:
+                raise ValueError(f"Expected a label of {self.classes_.tolist()}, got {label!r}.")
+            k = int(where[0])
+        seed = seed_from(self._state(random_state))
+        if k is not None and not given and not every:
+            return self.model_.generated(seed, n, k, ids)
+        rows, drawn = ModelRequests(self.model_, self.prior_shift_).sample(seed, n, given, every, k, ids)
+        return rows if k is not None else (rows, self.classes_[drawn])
 
     def impute(self, X, random_state=None):
         """The table with its gaps drawn from their law given the known cells, which stay as they are."""

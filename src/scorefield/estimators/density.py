@@ -43,6 +43,16 @@ from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_in
 from scorefield.models.density_fitting import FitsField, base_degrees
 from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
+from scorefield.models.requested_numbers import NumberEnergy, requested_numbers
+from scorefield.models.requests import (
+    ModelRequests,
+    check_constraints,
+    check_n_rows,
+    joined_constraints,
+    key_seed,
+    request_for,
+    rows_on_request,
+)
 from scorefield.models.shared_training import fit_together
 from scorefield.sampling.acceptance import warn_of_low_acceptance
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
@@ -113,6 +123,9 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         Equal weights within the radius of ``smoothing``, or weights that fall to zero towards it.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
+    constraints : None, str or list
+        Relations between columns that :meth:`sample` keeps, such as ``"start <= end"`` or ``"total == a + b"``; see
+        :class:`ScoreClassifier`.
     random_state : None, int or generator
     verbose : int
         1 shows a bar with the loss and the held-out loss.
@@ -175,6 +188,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         "anchor_radius": [None, Interval(numbers.Real, 0, None, closed="neither")],
         "smoothing_kernel": [StrOptions(set(KERNELS))],
         "columns": [None, dict],
+        "constraints": [None, str, list, tuple],
         "verbose": ["verbose"],
     }
 
@@ -204,6 +218,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         anchor_radius=None,
         smoothing_kernel="uniform",
         columns=None,
+        constraints=None,
     ):
         self.model = model
         self.objective = objective
@@ -228,6 +243,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         self.anchor_radius = anchor_radius
         self.smoothing_kernel = smoothing_kernel
         self.columns = columns
+        self.constraints = constraints
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -273,6 +289,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
 
     def _check_new(self, X, sample_weight=None):
         rows, _, self.space_, weights = read_weighted(self, X, None, sample_weight, ensure_min_samples=2)
+        check_constraints(self.space_, X, self.constraints)
         return rows, weights
 
     def _read(self, X):
@@ -449,17 +466,46 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         scores = scores if self.mix_ is None else scores @ self.mix_  # which is symmetric
         return (scores / self.scale_).astype(X.dtype)
 
-    def sample(self, n=1, random_state=None, *, ids="new"):
+    def sample(self, n=1, random_state=None, *, given=None, constraints=None, ids="new"):
         """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own.
 
-        With ``ids="new"`` identifiers continue the pattern of their column, with "blank" they are missing.
+        ``given`` and ``constraints`` are conditions and relations that the rows meet, as in
+        :meth:`ScoreClassifier.sample`. With ``ids="new"`` identifiers continue the pattern of their column, with
+        "blank" they are missing.
         """
         check_is_fitted(self)
         check_ids(ids)
         state = self.random_state if random_state is None else random_state
+        every = joined_constraints(self.constraints, constraints)
+        if given or every:
+            check_n_rows(n)
+            return self._sample_on_request(n, seed_from(state), given, every, ids)
         if self._mixed:
             return self._row_model().generated(seed_from(state), n, 0, ids)
         return self.space_.table(self.draw(n, state).rows)
+
+    def _sample_on_request(self, n, seed, given, constraints, ids):
+        if self._mixed:
+            return ModelRequests(self._row_model()).sample(seed, n, given, constraints, 0, ids)[0]
+        request, energy = request_for(self.space_, [self.known_rows()], given, constraints), self.number_energy()
+
+        def plain(key, m):
+            return self.space_.table(self.draw(m, key_seed(key)).rows), None
+
+        def guided(key, m):
+            return self.space_.table(requested_numbers(key, [energy], [0.0], request, m)[0]), None
+
+        return rows_on_request(key_from(seed), n, request, plain, None if energy is None else guided)[0]
+
+    def number_energy(self):
+        """The energy of columns of numbers that rows on request follow; None for a field without a potential."""
+        field = from_plain(self.model_)
+        if not field.conservative or self.smoothing is not None or self.model_name_ == "diffusion":
+            return None
+        potential = OfRawRows(Method(field, "potential"), np.float32(0), np.float32(1), self.mix_)
+        rows = self.start_rows_ if self.mix_ is None else self.start_rows_ @ self.unmix_
+        constant = self.log_constant_ + self._log_volume() + np.log(self.scale_).sum()
+        return NumberEnergy(potential, self.mean_, self.scale_, rows, field.points, constant)
 
     def draw(self, n, random_state=None, *, sampler=None, X_start=None):
         """Rows in the units of X with their diagnostics (:class:`scorefield.sampling.Samples`).

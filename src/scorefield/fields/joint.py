@@ -151,12 +151,15 @@ class ClassEnergy(Field):
 
 @pytree
 class AnyClass:
-    """The energy of the mixture of all classes of a joint model."""
+    """The energy of the mixture of all classes of a joint model; offsets (classes,) change the classes' shares."""
 
     joint: JointEnergies
+    offsets: jax.Array | None = None
 
     def potential(self, x: jax.Array) -> jax.Array:
-        return self.joint.total(x)
+        if self.offsets is None:
+            return self.joint.total(x)
+        return jax.scipy.special.logsumexp(self.joint(x) + self.offsets)
 
 
 class Columns(NamedTuple):
