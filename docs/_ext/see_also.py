@@ -42,6 +42,8 @@ ENTRIES = {
     "cache_programs": ["ScoreClassifier"],
     "advise": ["ScoreOverSampler", "compare_tables", "sklearn.model_selection.TunedThresholdClassifierCV"],
     "compare_tables": ["advise", "ScoreOverSampler", "SamplesDisplay"],
+    "drift": ["DriftDisplay", "compare_tables", "PriorCorrectedClassifier"],
+    "DriftDisplay": ["drift", "DiagnosisDisplay"],
     "describe_columns": ["ScoreImputer", "MixedEncoder", "compare_tables"],
     "resample_to_parquet": ["ScoreOverSampler"],
     **_each_other(_SAMPLERS, "ScoreDensity"),
