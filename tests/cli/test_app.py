@@ -323,6 +323,49 @@ def test_predict_carries_columns_over_as_they_are_written(fitted, tmp_path, monk
     assert found["hour"].tolist() == [1, 2, 3]
 
 
+def test_sample_on_request(fitted, tmp_path, monkeypatch, capsys):
+    folder, _ = fitted
+    asked = ("--given", "amount=1.5..2.5", "--given", "country=de")
+    options = ("-n", "40", *asked, "-o", tmp_path / "rows.csv")
+    code, _, err = run(monkeypatch, capsys, "sample", folder / "m.skops", *options)
+    assert code == 0, err
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert list(rows.columns) == ["amount", "count", "fraud", "hour", "country"]
+    assert len(rows) == 40
+    assert rows["amount"].between(1.5, 2.5).all()
+    assert set(rows["country"]) == {"de"}
+    assert set(rows["fraud"]) <= {"yes", "no"}
+    for option, value, said in (
+        ("--given", "nothing=1", "got one on 'nothing'"),
+        ("--given", "nothing", "Expected a condition such as age=40"),
+        ("--given", "country=Z", "Expected values of 'country' that were seen"),
+        ("--given", "fraud=yes", "use --label"),
+        ("--constraint", "amount <", "Expected a constraint such as"),
+        ("--constraint", "amount <= -1000", "rows violate 'amount <= -1000'"),
+    ):
+        code, _, err = run(
+            monkeypatch, capsys, "sample", folder / "m.skops", option, value, "-o", tmp_path / "none.csv"
+        )
+        assert code == 1
+        assert said in err
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_drift_of_a_stored_model(fitted, tmp_path, monkeypatch, capsys):
+    folder, table = fitted
+    table.to_csv(tmp_path / "old.csv", index=False)
+    table.assign(amount=table["amount"] + 20).drop(columns="fraud").to_csv(tmp_path / "new.csv", index=False)
+    options = (tmp_path / "new.csv", "--reference", tmp_path / "old.csv")
+    code, out, err = run(monkeypatch, capsys, "drift", folder / "m.skops", *options)
+    assert code == 0, err
+    assert "Column 'amount' has other values" in out
+    _, out, _ = run(monkeypatch, capsys, "drift", folder / "m.skops", *options, "--json")
+    assert json.loads(out)["columns"][0]["column"] == "amount"
+    code, _, err = run(monkeypatch, capsys, "drift", folder / "m.skops", tmp_path / "none.csv", *options[1:])
+    assert code == 1
+    assert "none.csv" in err
+
+
 def test_sample_and_info(fitted, tmp_path, monkeypatch, capsys):
     folder, _ = fitted
     options = ("--label", "yes", "-n", "40", "-o", tmp_path / "r.csv")

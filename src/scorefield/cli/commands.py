@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from scorefield.data.checks import check_numbers
+from scorefield.data.conditions import read_condition
 from scorefield.data.files import write_whole
 from scorefield.data.formats.delimited import Delimited
 from scorefield.data.parquet import ParquetTable
@@ -234,20 +235,35 @@ def counterfactuals(stored, rows, target, fixed, n, seed):
     return dataclasses.replace(found, index=places[found.index])
 
 
-def sample(stored, label, n, seed, ids="new"):
-    """Generated rows of one class, with the columns and dtypes of the training table."""
+def sample(stored, label, n, seed, ids="new", *, given=None, constraints=None):
+    """Generated rows, of one class or of all, with the columns and dtypes of the training table."""
     import pandas as pd
 
     model, target = stored["model"], stored["target"]
     label = known_label(stored, label, "--label")
+    conditions = _conditions(given or [], target)
     _check_memory(n, len(stored["columns"]))
-    rows = model.sample(n, label=label, random_state=seed, ids=ids)
+    rows = model.sample(n, label, seed, given=conditions, constraints=constraints, ids=ids)
+    rows, label = (rows, label) if label is not None else rows
     if hasattr(rows, "to_pandas"):  # of a model that was fitted to mixed Parquet files
         rows = rows.to_pandas()
     if not isinstance(rows, pd.DataFrame):  # of one that was fitted to files of numbers
         rows = pd.DataFrame(rows, columns=model.feature_names_in_).astype(float)
         rows = rows.round(dict.fromkeys(stored["integers"], 0)).astype(dict.fromkeys(stored["integers"], np.int64))
     return rows.assign(**{target: label})[stored["columns"]]
+
+
+def _conditions(texts, target):
+    """What rows are asked for, from options --given."""
+    conditions = {}
+    for text in texts:
+        name, wanted = read_condition(text)
+        if name == target:
+            raise ValueError(f"Expected conditions on other columns than the target, got {text!r}; use --label.")
+        if name in conditions:
+            raise ValueError(f"Expected one --given for {name!r}, got several; join them, as in {name}=A,B.")
+        conditions[name] = wanted
+    return conditions
 
 
 def describe(stored):

@@ -1,5 +1,6 @@
-"""Commands that make a model file or work with one: `fit`, `predict`, `sample`, `explain`, `export` and `info`."""
+"""Commands that make a model file or work with one: `fit`, `predict`, `sample`, `explain`, `drift` and others."""
 
+import dataclasses
 import pathlib
 from typing import Annotated
 
@@ -117,16 +118,25 @@ def predict(
 def sample(
     model: ModelFile,
     output: Output,
-    label: Annotated[str, typer.Option(help="Class to generate.")],
+    label: Annotated[str | None, typer.Option(help="Class of all rows; without it, classes by their shares.")] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Rows to generate.")] = 1000,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(help="What rows are asked for: age=40, income=20000..50000 or city=A,B. May be repeated."),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(help="What columns keep in every row: 'start <= end' or 'total == a + b'. May be repeated."),
+    ] = None,
     ids: Ids = "new",
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
 ):
-    """Generate rows of one class.
+    """Generate rows: of one class or of all, and of those that are asked for.
 
     Example: [b]scorefield sample model.skops --label 1 -n 1000 -o rows.csv[/b]
+    or [b]scorefield sample model.skops --given age=40 --given income=20000..50000 -o rows.csv[/b]
     """
     check_output(output, force=force)
     _check_model_file(model)
@@ -136,7 +146,7 @@ def sample(
 
     stored = load_model(model)
     with working("sampling", quiet):
-        table = commands.sample(stored, label, n, seed, ids)
+        table = commands.sample(stored, label, n, seed, ids, given=given, constraints=constraint)
     write_parts(output, [table], like=commands.file_like_fitted(stored), replace=force)
     blank = [str(name) for name in table.columns if table[name].isna().all()]
     if blank:
@@ -206,6 +216,40 @@ def explain(
         say(quiet, f"wrote {output}")
 
 
+@reads_table
+def drift(
+    model: ModelFile,
+    new: Annotated[pathlib.Path, typer.Argument(help="New rows, with or without labels.")],
+    reading: Reading,
+    reference: Annotated[
+        pathlib.Path, typer.Option(help="Rows from before the change that the model was not fitted to.")
+    ],
+    level: Annotated[float, typer.Option(min=0, max=1, help="Greatest rate of false alarms.")] = 0.05,
+    as_json: Json = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+):
+    """Tell whether new rows differ from earlier ones: in which columns, or by other shares of the classes.
+
+    Example: [b]scorefield drift model.skops new.csv --reference held_out.csv[/b]
+    """
+    quiet = quiet or as_json
+    _check_model_file(model)
+
+    from scorefield.cli import commands
+    from scorefield.evaluation.drift import drift as compare
+    from scorefield.files.model_files import load_model
+
+    stored = load_model(model)
+    before, after = (commands.rows_for(stored, data, reading) for data in (reference, new))
+    with working("comparing", quiet):
+        found = compare(stored["model"], after, before, level=level, random_state=seed)
+    if as_json:
+        echo_json(dataclasses.replace(found, probabilities=None))
+        return
+    typer.echo(found)
+
+
 def export(
     model: ModelFile,
     output: Annotated[pathlib.Path, typer.Argument(help="File to write: .onnx or .json.")],
@@ -242,4 +286,4 @@ def info(model: ModelFile, as_json: Json = False):
         typer.echo(f"{name}: {value}")
 
 
-COMMANDS = (fit, predict, sample, explain, export, info)
+COMMANDS = (fit, predict, sample, explain, drift, export, info)

@@ -91,10 +91,6 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows of numbers in memory.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
-    constraints : None, str or list
-        Relations between columns that :meth:`sample` keeps in every row, such as ``"start <= end"``, ``"total == a +
-        b"`` or ``("start", "<=", "end")``: sums of columns and numbers, compared by <=, <, ==, > or >=. Names with
-        spaces or signs are quoted. A missing cell keeps a relation; fitted rows that violate one are refused.
     random_state : None, int or generator
     verbose : int
     rules : "auto" or None
@@ -103,6 +99,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     denoising_weight : float
         Weight of denoising score matching in the loss of the joint model. With 0 it learns the labels alone: a plain
         ensemble of networks, without densities, rows or fields.
+    constraints : None, str or list
+        Relations between columns that :meth:`sample` keeps in every row, such as ``"start <= end"``, ``"total == a +
+        b"`` or ``("start", "<=", "end")``: sums of columns and numbers, compared by <=, <, ==, > or >=. Names with
+        spaces or signs are quoted. A missing cell keeps a relation; fitted rows that violate one are refused.
 
     Attributes
     ----------

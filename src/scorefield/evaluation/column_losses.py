@@ -19,6 +19,8 @@ class CellViews:
     """Rows of a fitted model as their columns: losses of cells, cells drawn anew, and what a column's values are."""
 
     def __init__(self, model):
+        if hasattr(model, "_need_density"):
+            model._need_density()
         self.model = model
         self.table_model = getattr(model, "row_model_", None) or (model.model_ if hasattr(model, "classes_") else None)
         self.space = model.space_ if self.table_model is None else self.table_model.space
