@@ -27,6 +27,7 @@ from scorefield.cli.options import (
     Seed,
     Target,
     Where,
+    one_of,
     reads_table,
 )
 from scorefield.cli.options import (
@@ -261,15 +262,6 @@ def quality(
             typer.echo(f"wrote {html}")
 
 
-def _one_of(choices: tuple[str, ...]):
-    def check(value: str):
-        if value not in choices:
-            raise typer.BadParameter(f"expected {', '.join(choices)}, got {value!r}.")
-        return value
-
-    return check
-
-
 @app.command()
 @reads_table
 def advise(
@@ -277,13 +269,13 @@ def advise(
     target: Target,
     reading: Reading,
     minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
-    learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=_one_of(LEARNERS))] = "forest",
+    learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=one_of(LEARNERS))] = "forest",
     metric: Annotated[
         str,
         typer.Option(
             help="What is compared: f1 (decisions: rare rows found, and alarms that are right), average_precision "
             "(ranking: rare rows first), brier or log_loss (probabilities).",
-            callback=_one_of(METRICS),
+            callback=one_of(METRICS),
         ),
     ] = "f1",
     positive: Annotated[str | None, typer.Option(help="Label of the class to find; by default the rarest.")] = None,
@@ -301,7 +293,7 @@ def advise(
         check_output(html, force=force, kinds=(".html",))
     table = tables.read_labelled(data, target, reading)
     if positive is not None:
-        _one_of(tuple(map(str, table.frame[target].unique())))(positive)
+        one_of(tuple(map(str, table.frame[target].unique())))(positive)
 
     from scorefield.cli import commands
 

@@ -17,6 +17,7 @@ from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.estimators.stored_learner import StoredLearner
 from scorefield.explanations import counterfactuals as near
 from scorefield.sampling.samplers import Langevin
 
@@ -99,6 +100,19 @@ def fit(table, target, *, reading, file=None, seed=0, verbose=0):
     X, y = table.drop(columns=[target]), table[target]
     kinds = _without(reading.columns, target)
     model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
+    return _stored(model, table, target, reading, file)
+
+
+def distill(table, target, *, estimator, reading, file=None, seed=0, verbose=0):
+    """A learner that `ScoreClassifier` has taught, with what `predict` needs of the table and of its `file`."""
+    X, y = table.drop(columns=[target]), table[target]
+    learner = StoredLearner(estimator, _without(reading.columns, target), seed, verbose).fit(X, y.to_numpy())
+    return _stored(learner, table, target, reading, file)
+
+
+def _stored(model, table, target, reading, file):
+    """A fitted model with what later commands need of its table and of its `file`."""
+    X = table.drop(columns=[target])
     return {
         "model": model,
         "target": target,
@@ -119,6 +133,17 @@ def judged(model, table, target, seed):
     rows = [f"{name:<18}" + "".join(f"{cell:>{len(head) + 2}}" for cell, head in zip(row, HEAD[1:], strict=True))
             for name, *row in cells]  # fmt: skip
     return "\n".join(["", *rows, NOTE])
+
+
+def check_has_energy(stored, what):
+    """Refuse a taught learner where the energy of a `ScoreClassifier` is needed."""
+    model = stored["model"]
+    if isinstance(model, StoredLearner):
+        raise ValueError(
+            f"Expected a model written by `scorefield fit` to {what}, got taught {model.kind}, which has no energy of "
+            "rows; fit one to the same table."
+        )
+    return stored
 
 
 def _written(file):
@@ -169,7 +194,7 @@ def fit_parquet(path, target, *, seed=0, verbose=0):
 def _checked(stored, part):
     """The columns that a model was fitted to; numbers without gaps where it was fitted to those."""
     X = part[features(stored)]
-    if stored["model"].model_.space.layout is not None:
+    if isinstance(stored["model"], StoredLearner) or stored["model"].model_.space.layout is not None:
         return X
     check_numbers(X, first_row=part.index[0] + 1)
     _check_no_gaps(X)
@@ -177,15 +202,19 @@ def _checked(stored, part):
 
 
 def scores(stored, part):
-    """Prediction, probabilities and log density of one part of a table."""
+    """Prediction, probabilities and, of a model with an energy, log density of one part of a table."""
     import pandas as pd
 
-    model = stored["model"]
-    log_proba, log_density = model.log_proba_and_density(_checked(stored, part))
-    proba = np.exp(log_proba)
-    found = {f"predicted_{stored['target']}": model.decide(log_proba)}
+    model, rows = stored["model"], _checked(stored, part)
+    if isinstance(model, StoredLearner):
+        proba, density = model.predict_proba(rows), {}
+        predicted = model.classes_[proba.argmax(axis=1)]
+    else:
+        log_proba, log_density = model.log_proba_and_density(rows)
+        proba, predicted, density = np.exp(log_proba), model.decide(log_proba), {"log_density": log_density}
+    found = {f"predicted_{stored['target']}": predicted}
     found |= {f"probability_{label}": proba[:, k] for k, label in enumerate(model.classes_.tolist())}
-    return pd.DataFrame({**found, "log_density": log_density})
+    return pd.DataFrame(found | density)
 
 
 def rows_for(stored, data, reading):
@@ -269,15 +298,21 @@ def _conditions(texts, target):
 def describe(stored):
     """A description of a stored model, as names and values."""
     model = stored["model"]
-    return {
-        "model": type(model).__name__,
+    described = {
+        "model": "DistilledClassifier" if isinstance(model, StoredLearner) else type(model).__name__,
         "written by": f"scorefield {stored['version']}",
         "target": stored["target"],
         "classes": ", ".join(f"{c} ({p:.4g})" for c, p in zip(model.classes_.tolist(), model.priors_, strict=True)),
         "columns": f"{model.n_features_in_}: {', '.join(map(str, model.feature_names_in_))}",
-        "members": model.n_members,
-        "settings": {k: v for k, v in model.get_params().items() if k in ("label_weight", "noise", "random_state")},
     }
+    if isinstance(model, StoredLearner):
+        return described | {
+            "learner": model.kind,
+            "taught by": f"ScoreClassifier, with {model.n_new_rows_} new rows; both predict the same class for "
+            f"{model.agreement_:.1%} of them",
+        }
+    settings = {k: v for k, v in model.get_params().items() if k in ("label_weight", "noise", "random_state")}
+    return described | {"members": model.n_members, "settings": settings}
 
 
 def advise(table, target, *, learner, positive=None, columns=None, seed=0, **options):

@@ -14,6 +14,7 @@ from scorefield.data.formats import KINDS, Reading
 PANEL = "How the table is read"
 MODELS = ("auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
 PURPOSES = ("learning", "sharing")
+TAUGHT = ("boosting", "forest", "logistic")
 WHERE = ("everywhere", "clear", "core", "boundary", "diverse")
 
 
@@ -22,7 +23,7 @@ def _set_quiet(quiet: bool):
     return quiet
 
 
-def _one_of(names):
+def one_of(names):
     """A callback that refuses other values than these names, and lets None pass."""
 
     def check(given: str | None):
@@ -35,15 +36,15 @@ def _one_of(names):
 
 Data = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(KINDS)}.")]
 DataOrFolder = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(KINDS)}, or a folder of Parquet files.")]
-ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b].")]
+ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b] or [b]distill[/b].")]
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
-Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=_one_of(MODELS))]
+Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=one_of(MODELS))]
 GivenModel = Annotated[
     str | None,
     typer.Option(
         help=f"{', '.join(MODELS)}: the model of each class that rows are drawn from.",
-        callback=_one_of(MODELS),
+        callback=one_of(MODELS),
         show_default=False,
     ),
 ]
@@ -52,14 +53,14 @@ Purpose = Annotated[
     typer.Option(
         help="'learning' keeps rows that a classifier is sure of: they help most learners, and are not a faithful copy "
         "of their class. 'sharing' draws rows that follow the distribution of their class.",
-        callback=_one_of(PURPOSES),
+        callback=one_of(PURPOSES),
     ),
 ]
 Where = Annotated[
     str,
     typer.Option(
         help=f"With --purpose sharing, which generated rows are kept: {', '.join(WHERE)}. 'everywhere' keeps all.",
-        callback=_one_of(WHERE),
+        callback=one_of(WHERE),
     ),
 ]
 Ids = Annotated[
@@ -67,7 +68,7 @@ Ids = Annotated[
     typer.Option(
         help="Identifiers of generated rows: 'new' continues the pattern of the column after its largest key, 'blank' "
         "leaves them empty.",
-        callback=_one_of(("new", "blank")),
+        callback=one_of(("new", "blank")),
     ),
 ]
 Html = Annotated[pathlib.Path | None, typer.Option(help="Write a page with pictures.")]

@@ -1,4 +1,4 @@
-"""Commands that make a model file or work with one: `fit`, `predict`, `sample`, `explain`, `drift` and others."""
+"""Commands about model files: `fit`, `distill`, `predict`, `sample`, `explain`, `drift` and others."""
 
 import dataclasses
 import pathlib
@@ -8,6 +8,7 @@ import typer
 
 from scorefield.cli.console import announce, echo_json, error_console, progress_bar, say, verbose, working
 from scorefield.cli.options import (
+    TAUGHT,
     Data,
     DataOrFolder,
     Force,
@@ -18,6 +19,7 @@ from scorefield.cli.options import (
     Quiet,
     Seed,
     Target,
+    one_of,
     reads_table,
     words,
 )
@@ -75,6 +77,44 @@ def fit(
     vars(model).pop("held_out_proba_", None)  # of the fitted rows, which the file does not hold either
     save_model(output, stored, replace=force)
     say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns{judged}")
+    say(quiet, f"wrote {output}")
+
+
+@reads_table
+def distill(
+    data: Data,
+    target: Target,
+    output: Output,
+    reading: Reading,
+    estimator: Annotated[
+        str, typer.Option(help=f"The learner: {', '.join(TAUGHT)}.", callback=one_of(TAUGHT))
+    ] = "boosting",
+    seed: Seed = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+):
+    """Teach an ordinary learner what a score-based classifier knows, and store it.
+
+    The classifier makes new rows and tells the learner how probable each class is. The learner predicts faster, and
+    better than it would alone on most tables with a rare class; [b]sample[/b], [b]explain[/b] and [b]export[/b] need a
+    model of [b]fit[/b].
+
+    Example: [b]scorefield distill data.csv --target fraud --estimator forest -o model.skops[/b]
+    """
+    check_output(output, force=force, kinds=(".skops",))
+    with working(f"reading {data}", quiet):
+        table = tables.read_labelled(data, target, reading)
+
+    from scorefield.cli import commands
+    from scorefield.files.model_files import save_model
+
+    announce("learning and teaching", quiet)
+    stored = commands.distill(
+        table.frame, target, estimator=estimator, reading=reading, file=table.file, seed=seed, verbose=verbose(quiet)
+    )  # fmt: skip
+    save_model(output, stored, replace=force)
+    model = stored["model"]
+    say(quiet, f"taught {model.kind} by {len(table)} rows and {model.n_new_rows_} new ones")
     say(quiet, f"wrote {output}")
 
 
@@ -144,7 +184,7 @@ def sample(
     from scorefield.cli import commands
     from scorefield.files.model_files import load_model
 
-    stored = load_model(model)
+    stored = commands.check_has_energy(load_model(model), "generate rows")
     with working("sampling", quiet):
         table = commands.sample(stored, label, n, seed, ids, given=given, constraints=constraint)
     write_parts(output, [table], like=commands.file_like_fitted(stored), replace=force)
@@ -187,7 +227,7 @@ def explain(
     from scorefield.explanations.explanation import explain as explain_rows
     from scorefield.files.model_files import load_model
 
-    found = load_model(model)
+    found = commands.check_has_energy(load_model(model), "explain rows")
     label, wanted = (commands.known_label(found, *given) for given in ((label, "--label"), (target, "--target")))
     rows = commands.rows_for(found, data, reading)
     shown = rows if output is not None or as_json else rows[:SHOWN_ROWS]
@@ -263,11 +303,13 @@ def export(
     check_output(output, force=force, kinds=(".onnx", ".json"))
     _check_model_file(model)
 
+    from scorefield.cli import commands
     from scorefield.export.export import export_json, export_onnx
     from scorefield.files.model_files import load_model
 
+    stored = commands.check_has_energy(load_model(model), "export it")
     write = export_onnx if output.suffix == ".onnx" else export_json
-    write(load_model(model)["model"], output, replace=force)
+    write(stored["model"], output, replace=force)
     say(quiet, f"wrote {output}")
 
 
@@ -286,4 +328,4 @@ def info(model: ModelFile, as_json: Json = False):
         typer.echo(f"{name}: {value}")
 
 
-COMMANDS = (fit, predict, sample, explain, drift, export, info)
+COMMANDS = (fit, distill, predict, sample, explain, drift, export, info)

@@ -2,6 +2,7 @@
 
 import contextlib
 
+import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -29,6 +30,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "boosted_trees",
     "check_feature_names",
     "check_sample_weight",
     "fit_context",
@@ -58,3 +60,31 @@ def validate_data(estimator, X, y="no_validation", **options):
         check_numbers(X)
     check_labels(y)
     return sklearn_validate_data(estimator, X, y, **options)
+
+
+def boosted_trees(boosting):
+    """The trees of a fitted HistGradientBoostingClassifier without categories as arrays, and its intercepts.
+
+    Nodes of all trees stand one after the other; every tree gives one of the outputs.
+    """
+    parts, start, roots, outputs = [], 0, [], []
+    for iteration in boosting._predictors:
+        for output, predictor in enumerate(iteration):
+            nodes = predictor.nodes
+            leaf = nodes["is_leaf"].astype(bool)
+            roots.append(start)
+            outputs.append(output)
+            parts.append(
+                {
+                    "feature": np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),
+                    "threshold": nodes["num_threshold"].astype(np.float64),
+                    "left": nodes["left"].astype(np.int64) + start,
+                    "right": nodes["right"].astype(np.int64) + start,
+                    "missing_left": nodes["missing_go_to_left"].astype(bool),
+                    "value": nodes["value"].astype(np.float64)[:, None],
+                }
+            )
+            start += len(nodes)
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    trees = {**joined, "root": np.array(roots), "output": np.array(outputs)}
+    return trees, np.asarray(boosting._baseline_prediction, np.float64).ravel()

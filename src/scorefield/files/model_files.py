@@ -16,6 +16,8 @@ from scorefield.data.row_space import RowSpace
 from scorefield.data.spaces import NumberSpace
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.mixed_encoder import MixedEncoder
+from scorefield.estimators.stored_learner import StoredLearner
 from scorefield.models.number_model import NumberModel
 from scorefield.models.row_model import RowModel
 from scorefield.models.separate import SeparateModel
@@ -24,7 +26,10 @@ from scorefield.sampling.samplers import HMC, MALA, AnnealedLangevin, Langevin, 
 # What a file may hold, by a name that does not change when a module moves.
 STORABLE = {
     cls.__name__: cls
-    for cls in (ScoreClassifier, ScoreDensity, Langevin, AnnealedLangevin, MALA, HMC, ReverseDiffusion)
+    for cls in (
+        *(ScoreClassifier, ScoreDensity, StoredLearner, MixedEncoder),
+        *(Langevin, AnnealedLangevin, MALA, HMC, ReverseDiffusion),
+    )
 }
 MODELS = {cls.__name__: cls for cls in (NumberModel, RowModel, SeparateModel, NumberSpace, RowSpace)}
 FORMAT = 2  # of the dictionary in the file; raised when older code could not read it
@@ -65,8 +70,8 @@ def load_model(path):
         if not isinstance(stored, dict) or stored.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}, that of scorefield {__version__}")
         stored = _unpack(stored)
-        if type(stored["model"]) is not ScoreClassifier:
-            raise ValueError(f"it holds a {type(stored['model']).__name__}, not a ScoreClassifier")
+        if type(stored["model"]) not in (ScoreClassifier, StoredLearner):
+            raise ValueError(f"it holds a {type(stored['model']).__name__}, not a classifier")
         return {name: stored[name] for name in ("model", "target", "columns", "integers", "reading", "version")}
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
