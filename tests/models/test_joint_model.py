@@ -1,6 +1,7 @@
 """Members that see columns by what they tell of the label, and those that are left out."""
 
 import numpy as np
+import pytest
 from sklearn.metrics import log_loss
 
 from scorefield import ScoreClassifier
@@ -44,6 +45,7 @@ def test_gains_move_into_the_weights(key, rng):
     np.testing.assert_allclose(map_rows(folded, X), map_rows(member, X), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_members_that_add_noise_are_left_out():
     """Two columns of a hundred decide: members that see all columns alike predict clearly worse than the others."""
     rng = np.random.default_rng(0)

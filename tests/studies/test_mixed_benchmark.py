@@ -63,6 +63,7 @@ def test_measures_of_several_classes_are_those_of_two_where_there_are_two():
     assert (sure["average_precision"], sure["roc_auc"], sure["f1"]) == (1, 1, 1)
 
 
+@pytest.mark.slow
 def test_every_arm_gives_a_row(people, monkeypatch):
     light = {"n_members": 1, "hidden": (8,), "max_steps": 20}
     monkeypatch.setattr(mixed, "ScoreClassifier", lambda **options: ScoreClassifier(**options, **light))
