@@ -280,7 +280,7 @@ def drift(
     from scorefield.evaluation.drift import drift as compare
     from scorefield.files.model_files import load_model
 
-    stored = load_model(model)
+    stored = commands.check_has_energy(load_model(model), "look for drift")
     before, after = (commands.rows_for(stored, data, reading) for data in (reference, new))
     with working("comparing", quiet):
         found = compare(stored["model"], after, before, level=level, random_state=seed)

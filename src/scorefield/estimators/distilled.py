@@ -69,7 +69,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fifth of the cells of real rows is redrawn from the columns. A fitted one is kept as it is within scikit-learn's
         ``FrozenEstimator``.
     n_new_rows : "auto" or int
-        "auto" is four for each row; half a row for each from 200,000 rows on.
+        "auto" is four for each row; half a row for each from 200,000 rows on, and where the learner takes no weights,
+        since drawn labels are noisy.
     balance : bool
         Whether all classes weigh the same, for decisions at one half; probabilities are then those of balanced classes.
     random_state : None, int or generator
@@ -228,6 +229,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _amount(self, n):
         if not isinstance(self.n_new_rows, str):
             return self.n_new_rows
+        if weight_argument(self.estimator) is None:
+            return -(-n // 2)
         return min(ROWS_PER_ROW * n, max(MANY_ROWS, n // 2))
 
     def predict(self, X):
