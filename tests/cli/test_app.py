@@ -114,6 +114,8 @@ def test_resample_keeps_the_rows_that_are_asked_for(tmp_path, monkeypatch, capsy
             "--model",
             "gaussian",
             "--mark",
+            "--purpose",
+            "sharing",
             "--where",
             where,
         )
@@ -125,6 +127,28 @@ def test_resample_keeps_the_rows_that_are_asked_for(tmp_path, monkeypatch, capsy
     code, _, err = run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *given[:-1], "here")
     assert code == 2
     assert "everywhere, clear" in " ".join(err.split())
+
+
+def test_a_taught_learner_predicts_and_says_what_it_cannot_do(tmp_path, mixed, monkeypatch, capsys):
+    light = functools.partial(ScoreClassifier, n_members=1, max_steps=10, hidden=(8,))
+    monkeypatch.setattr("scorefield.estimators.stored_learner.ScoreClassifier", light)
+    mixed.to_csv(tmp_path / "a.csv", index=False)
+    options = ("--target", "fraud", "--estimator", "logistic", "-o", tmp_path / "m.skops")
+    code, out, err = run(monkeypatch, capsys, "distill", tmp_path / "a.csv", *options)
+    assert (code, err) == (0, "")
+    assert "taught logistic by 180 rows and 720 new ones" in out
+    code, _, err = run(
+        monkeypatch, capsys, "predict", tmp_path / "m.skops", tmp_path / "a.csv", "-o", tmp_path / "p.csv"
+    )
+    assert (code, err) == (0, "")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found.columns) == ["predicted_fraud", "probability_no", "probability_yes"]
+    assert (found["predicted_fraud"] == mixed["fraud"]).mean() > 0.8
+    code, out, _ = run(monkeypatch, capsys, "info", tmp_path / "m.skops")
+    assert "learner: logistic" in out
+    code, _, err = run(monkeypatch, capsys, "explain", tmp_path / "m.skops", tmp_path / "a.csv")
+    assert code == 1
+    assert "which has no energy of rows; fit one to the same table" in err
 
 
 def test_the_rows_of_a_table_stay_as_they_are_written(tmp_path, mixed, monkeypatch, capsys, short_training):
