@@ -6,6 +6,7 @@ import pathlib
 import re
 import shlex
 import textwrap
+from decimal import Decimal
 
 import pytest
 from typer.testing import CliRunner
@@ -46,9 +47,22 @@ def test_code_and_commands_of_a_page_run(page, tmp_path, monkeypatch, capsys):
                 assert result.exit_code == 0, (line, result.output, result.exception)
     shown = re.findall(r"^```text\n(.*?)^```", page.read_text(), flags=re.M | re.S)
     if shown:
-        lines, printed = "".join(shown).splitlines(), capsys.readouterr().out.splitlines()
-        assert len(lines) == len(printed)
-        assert lines[:-4] == printed[:-4]  # the last ones are generated rows, which may differ between machines
+        assert same_but_for_the_last_digit("".join(shown), capsys.readouterr().out)
+
+
+def same_but_for_the_last_digit(shown, printed):
+    """Whether two texts are equal; training on another machine may change the last digit of a number by one."""
+    number = r"(\d+\.\d+)"
+    wanted, found = re.split(number, shown), re.split(number, printed)
+    near = [abs(Decimal(a) - Decimal(b)) <= Decimal(1).scaleb(Decimal(a).as_tuple().exponent)
+            for a, b in zip(wanted[1::2], found[1::2], strict=False)]  # fmt: skip
+    return wanted[::2] == found[::2] and all(near)
+
+
+@pytest.mark.parametrize(("printed", "same"), [("loss 0.36, 2 rows", True), ("loss 0.37, 2 rows", True), ("loss 0.38, 2 rows", False),
+                                               ("loss 0.36, 3 rows", False), ("loss 0.36", False)])  # fmt: skip
+def test_only_the_last_digit_of_shown_numbers_may_differ(printed, same):
+    assert same_but_for_the_last_digit("loss 0.36, 2 rows", printed) == same
 
 
 @pytest.mark.slow
