@@ -21,7 +21,7 @@ from scorefield.estimators.stored_learner import StoredLearner
 from scorefield.explanations import counterfactuals as near
 from scorefield.sampling.samplers import Langevin
 
-NEAR = {"step_size": 0.02, "chain_length": 50, "discard": 0.98}  # the over-sampler's default chain: one row per chain
+NEAR = {"step_size": 0.02, "chain_length": 50}  # the over-sampler's default chain
 UNKNOWN_MEMORY = 1 << 40  # bytes assumed where the system does not tell its memory
 
 
@@ -47,7 +47,7 @@ def resample(
     if mark and MARK in table:
         raise ValueError(f"Expected no column {MARK} in the table with --mark, got one; rename it.")
     X, y = table.drop(columns=[target]), table[target]
-    sampler = Langevin(**{**NEAR, **chain}) if chain else None
+    sampler = _near(**{**NEAR, **chain}) if chain else None
     if isinstance(strategy, dict):
         _check_memory(sum(strategy.values()), table.shape[1])
     columns = _without(columns, target)
@@ -70,6 +70,11 @@ def resample(
 def blank_columns(table, rows):
     """Names of columns with known cells in a table and none in its generated rows."""
     return [str(name) for name in table.columns if len(rows) and rows[name].isna().all() and table[name].notna().any()]
+
+
+def _near(step_size, chain_length, discard=None):
+    """Langevin chains; without a share to discard they give one row each."""
+    return Langevin(step_size, chain_length, 1 - 1 / max(chain_length, 1) if discard is None else discard)
 
 
 def _without(columns, target):

@@ -123,9 +123,14 @@ def _is_label(cell):
 
 def refuse_mixed(space, expected, got):
     """Raise an error that names the columns for which something else is expected."""
-    names = [v.name for v in space.encoder.variables if v.kind not in PLAIN_KINDS] + space.encoder.set_aside
-    found = f"columns that are not numbers ({', '.join(map(repr, names))})" if names else "gaps (NaN)"
     raise ValueError(
-        f"Expected {expected} for a table with {found}, got {got}; fill gaps with ScoreImputer, and encode text as "
-        "numbers."
+        f"Expected {expected} for a table with {what_is_mixed(space)}, got {got}; fill missing values with "
+        "ScoreImputer, and encode text as numbers."
     )
+
+
+def what_is_mixed(space):
+    """What makes a table mixed, in words that name its columns."""
+    odd = [column.name for column in space.encoder.columns_ if column.kind not in PLAIN_KINDS]
+    names = list(dict.fromkeys([*odd, *space.encoder.set_aside]))
+    return f"columns that are not numbers ({', '.join(map(repr, names))})" if names else "missing values (NaN)"

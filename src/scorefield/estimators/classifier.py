@@ -32,13 +32,14 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.table_input import read, read_new, read_weighted
+from scorefield.estimators.table_input import changed_settings, read, read_new, read_weighted
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
 from scorefield.models.fitting import JointSettings, SeparateSettings
 from scorefield.models.progress import ProgressReport
 from scorefield.models.requests import ModelRequests, check_constraints, check_n_rows, joined_constraints
 
+JOINT_SETTINGS = ("label_weight", "n_members", "rules", "hidden", "noise", "max_steps")
 MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
 
@@ -247,16 +248,24 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             self.held_out_proba_ = judged.mean_probabilities(len(rows), self.prior_shift_)
 
     def _check_terms(self):
-        """Refuse weights of a loss that has no terms, or that separate densities do not have."""
+        """Refuse weights of a loss without terms, and settings of the joint model beside separate densities."""
         if isinstance(self.density, str):
             if self.label_weight == self.denoising_weight == 0:
                 raise ValueError(
                     "Expected label_weight or denoising_weight above 0, got 0 for both; the model would learn nothing."
                 )
-        elif self.denoising_weight != 1:
+            return
+        changed = changed_settings(self)
+        if "denoising_weight" in changed:
             raise ValueError(
                 f'Expected density="joint" with denoising_weight={self.denoising_weight:g}, got '
                 f"{type(self.density).__name__}; leave it at 1."
+            )
+        unused = [f"{name}={changed[name]!r}" for name in JOINT_SETTINGS if name in changed]
+        if unused:
+            warn_caller(
+                f"{', '.join(unused)} do not act beside densities of their own: they are settings of "
+                'density="joint"; leave them out, or set them in the density.'
             )
 
     def _keep(self, model):

@@ -20,7 +20,7 @@ from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
 from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
 from scorefield.data.scaling import raw_rows
-from scorefield.data.spaces import refuse_mixed
+from scorefield.data.spaces import refuse_mixed, what_is_mixed
 from scorefield.diagnose.diagnosed import DiagnosedDensity
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
@@ -31,7 +31,7 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.table_input import read, read_weighted
+from scorefield.estimators.table_input import changed_settings, read, read_weighted
 from scorefield.fields.flow import FlowLogDensity
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.mixtures import GaussianMixture
@@ -58,6 +58,7 @@ from scorefield.sampling.acceptance import warn_of_low_acceptance
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 
 MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
+MIXED_SETTINGS = ("model", "hidden", "noise", "max_steps", "columns", "random_state", "verbose")
 LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
 N_LANGEVIN = 4096  # samples that the Langevin anchor counts
 
@@ -302,12 +303,10 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
 
     def _fit_mixed(self, rows, weights):
         """The energy of mixed rows."""
-        check_mixed_model(self, self.space_)
+        options = generator_options(self, self.space_, also=("constraints",))
         key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
         labels = np.zeros(len(rows), int)
-        model = fit_generator(
-            key, self.space_, rows, labels, weights=weights, callback=report, **generator_options(self)
-        )
+        model = fit_generator(key, self.space_, rows, labels, weights=weights, callback=report, **options)
         report.close(f"energy: weights of steps {[fit['best_step'] for fit in model.history]}")
         self.row_model_, self.model_name_ = model, "energy"
         self.history_ = model.history[0]
@@ -558,14 +557,18 @@ class UsesDensity:
         return ScoreDensity() if self.density is None else self.density
 
 
-def check_mixed_model(density, space):
-    """Refuse a density whose model does not take mixed tables."""
+def generator_options(density, space, *, also=()):
+    """What a density says of the network of mixed rows; a setting that such a network does not have is refused.
+
+    The settings named in `also` act elsewhere.
+    """
     if density.model not in ("auto", "energy"):
         refuse_mixed(space, "model 'auto' or 'energy'", repr(density.model))
-
-
-def generator_options(density):
-    """What a density says of the network of mixed rows."""
+    for name, value in changed_settings(density, but=(*MIXED_SETTINGS, *also)).items():
+        raise ValueError(
+            f"Expected no {name} for a table with {what_is_mixed(space)}, whose model has no such setting, got "
+            f"{name}={value!r}; leave it out, or fill missing values and encode text as numbers."
+        )
     chosen = {name: getattr(density, name) for name in ("noise", "max_steps")}
     return {"hidden": tuple(density.hidden), **{name: value for name, value in chosen.items() if value != "auto"}}
 

@@ -15,7 +15,7 @@ from scorefield.data.containers import Table
 from scorefield.data.row_space import RowSpace
 from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import HasMethods, fit_context, sklearn_validate_data, validate_data
-from scorefield.estimators.density import ScoreDensity, UsesDensity, check_mixed_model, generator_options
+from scorefield.estimators.density import ScoreDensity, UsesDensity, generator_options
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.models.class_densities import class_rng, fit_class_densities
 from scorefield.models.fitting import fit_generator
@@ -95,7 +95,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
     def _fit_mixed(self, density, X, y=None):
         """One energy of mixed rows, of all classes where they are asked for."""
         space = RowSpace.fit(X, density.columns)
-        check_mixed_model(density, space)
+        options = generator_options(density, space)
         numbers = np.zeros(len(Table(X).native), int)
         if y is not None:
             check_consistent_length(X, y)
@@ -103,7 +103,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         sklearn_validate_data(self, X, skip_check_array=True)
         rows = space.rows(X)
         state = self.random_state if density.random_state is None else density.random_state
-        self.row_model_ = fit_generator(key_from(seed_from(state)), space, rows, numbers, **generator_options(density))
+        self.row_model_ = fit_generator(key_from(seed_from(state)), space, rows, numbers, **options)
         self.encoder_ = MixedEncoder(columns=density.columns).fit(X)
         return self
 

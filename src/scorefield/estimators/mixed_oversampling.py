@@ -19,7 +19,9 @@ from scorefield.data.row_space import RowSpace
 from scorefield.data.splits import same_rows
 from scorefield.estimators._imblearn import ArraysTransformer
 from scorefield.estimators.density import ScoreDensity, generator_options
+from scorefield.estimators.table_input import changed_settings
 from scorefield.models.fitting import NOISE, fit_generator
+from scorefield.models.progress import ProgressReport
 from scorefield.models.row_model import LARGEST_STEP
 from scorefield.models.selection import (
     draws_for,
@@ -69,10 +71,14 @@ class OverSamplesMixedTables:
         rows, key = space.rows(X), key_from(self.random_state)
         classes, codes = np.unique(labels, return_inverse=True)
         learned = learned_places(host_rng(key, Stream.START_ROWS), codes, classes, wanted)
-        options = generator_options(self.density or ScoreDensity())
-        model = fit_generator(key, space, rows[learned], codes[learned], **options)
+        density = self.density or ScoreDensity()
+        options = generator_options(density, space, also=("sampler",))
+        report = ProgressReport(self, "energy", density.verbose)
+        chain = self._mixed_chain(self.sampler or density.sampler, options.get("noise") or NOISE)
+        seeded = key if density.random_state is None else key_from(density.random_state)
+        model = fit_generator(seeded, space, rows[learned], codes[learned], callback=report, **options)
+        report.close(f"energy: weights of steps {[fit['best_step'] for fit in model.history]}")
         self.row_model_ = model
-        chain = self._mixed_chain(options.get("noise") or NOISE)
         limits = self._mixed_limits(space, rows)
 
         def draw(k, n, start):
@@ -129,23 +135,33 @@ class OverSamplesMixedTables:
             "diverse": lambda made, own, k, n: most_diverse(map_rows(inputs, made), map_rows(inputs, own), n),
         }[where]
 
-    def _mixed_chain(self, noise):
+    @staticmethod
+    def _mixed_chain(sampler, noise):
         """Step, length and temperature of the chains of mixed rows, from a given Langevin sampler."""
-        if self.sampler is None:
+        if sampler is None:
             return {}
-        if not isinstance(self.sampler, Langevin):
+        if type(sampler) is not Langevin:
             raise ValueError(
                 "Expected sampler to be None or Langevin for a table with gaps or columns that are not numbers, got "
-                f"{type(self.sampler).__name__}."
+                f"{type(sampler).__name__}."
             )
-        step = self.sampler.step_size / noise**2  # chains of mixed rows step in units of the noise
+        n_steps, n_discard = sampler._schedule()
+        changed = changed_settings(sampler, but=("step_size", "chain_length", "temperature"))
+        if n_steps - n_discard == 1:
+            changed.pop("discard", None)
+        for name, value in changed.items():
+            raise ValueError(
+                f"Expected no {name} of Langevin for a table with missing values or columns that are not numbers, "
+                f"whose chains start from rows and give one row each, got {name}={value!r}; leave it out."
+            )
+        step = sampler.step_size / noise**2  # chains of mixed rows step in units of the noise
         if step > LARGEST_STEP:
             warn_caller(
-                f"Chains with a step_size of {self.sampler.step_size} would have diverged; "
+                f"Chains with a step_size of {sampler.step_size} would have diverged; "
                 f"{LARGEST_STEP * noise**2:.3g} is used."
             )
-        chain = {"step": min(step, LARGEST_STEP), "n_steps": self.sampler.chain_length}
-        return {**chain, "temperature": self.sampler.temperature}
+        chain = {"step": min(step, LARGEST_STEP), "n_steps": sampler.chain_length}
+        return {**chain, "temperature": sampler.temperature}
 
     def _mixed_limits(self, space, rows):
         """Least and greatest normal scores of generated numbers, or None for no limits."""

@@ -273,6 +273,10 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
 
     def _kinds(self, X):
         """Kinds of columns that were asked for, by `columns` or by `categorical_features`."""
+        if self.density is not None and self.density.columns is not None:
+            raise ValueError(
+                "Expected columns as a parameter of the over-sampler, got columns of its density; move them."
+            )
         if isinstance(self.categorical_features, str) or self.categorical_features is None:
             return self.columns
         chosen = np.asarray(self.categorical_features)
