@@ -60,8 +60,16 @@ def same_but_for_the_last_digit(shown, printed):
     return wanted[::2] == found[::2] and all(near)
 
 
-@pytest.mark.parametrize(("printed", "same"), [("loss 0.36, 2 rows", True), ("loss 0.37, 2 rows", True), ("loss 0.38, 2 rows", False),
-                                               ("loss 0.36, 3 rows", False), ("loss 0.36", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [
+        ("loss 0.36, 2 rows", True),
+        ("loss 0.37, 2 rows", True),
+        ("loss 0.38, 2 rows", False),
+        ("loss 0.36, 3 rows", False),
+        ("loss 0.36", False),
+    ],
+)
 def test_only_the_last_digit_of_shown_numbers_may_differ(printed, same):
     assert same_but_for_the_last_digit("loss 0.36, 2 rows", printed) == same
 
