@@ -35,6 +35,7 @@ from scorefield.estimators._sklearn import (
 from scorefield.estimators.table_input import changed_settings, read, read_new, read_weighted
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
+from scorefield.models.constrained_filling import filled_within
 from scorefield.models.fitting import JointSettings, SeparateSettings
 from scorefield.models.progress import ProgressReport
 from scorefield.models.requests import ModelRequests, check_constraints, check_n_rows, joined_constraints
@@ -527,7 +528,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return rows if k is not None else (rows, self.classes_[drawn])
 
     def impute(self, X, random_state=None):
-        """The table with its gaps drawn from their law given the known cells, which stay as they are."""
+        """The table with its missing cells drawn from their law given the known ones, which stay as they are.
+
+        Rows keep the ``constraints`` of the estimator.
+        """
         check_is_fitted(self)
         if self.model_.space.layout is None:
             raise ValueError(
@@ -535,7 +539,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "ScoreImputer to fill gaps."
             )
         self._need_density()
-        return self.model_.filled(key_from(self._state(random_state)), X)
+        return filled_within(key_from(self._state(random_state)), self.model_, X, self.constraints)
 
     def _state(self, random_state):
         return self.random_state if random_state is None else random_state

@@ -18,8 +18,10 @@ from scorefield.data.kinds import SET_ASIDE
 from scorefield.data.row_space import RowSpace
 from scorefield.estimators._sklearn import Interval, fit_context
 from scorefield.estimators.table_input import checked_table
+from scorefield.models.constrained_filling import filled_within
 from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
+from scorefield.models.requests import check_constraints
 
 LEFT_ALONE = {"identifier": "taken for an identifier", "text": "free text", "constant": "no known cell"}
 
@@ -47,6 +49,9 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     random_state : None, int or generator
         The same fitted imputer fills the same table in the same way.
     verbose : int
+    constraints : None, str or list
+        Relations between columns that filled rows keep exactly, such as ``"start <= end"`` or ``"total == a + b"``; see
+        :class:`ScoreClassifier`. Rows whose known cells violate one are left as they came, with a warning.
 
     Attributes
     ----------
@@ -70,13 +75,15 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     _parameter_constraints = {
         "n_draws": [Interval(numbers.Integral, 1, None, closed="left")],
         "columns": [None, dict],
+        "constraints": [None, str, list, tuple],
         "hidden": ["array-like"],
         "max_steps": [Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
     }
 
     def __init__(
-        self, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0
+        self, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0,
+        constraints=None,
     ):  # fmt: skip
         self.n_draws = n_draws
         self.columns = columns
@@ -84,6 +91,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         self.hidden = hidden
         self.max_steps = max_steps
         self.verbose = verbose
+        self.constraints = constraints
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -97,6 +105,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         """Learn the law of the rows of X, an array, a DataFrame or a pyarrow table; y is ignored."""
         X = checked_table(self, X)
         space = RowSpace.fit(X, self.columns)
+        check_constraints(space, X, self.constraints)
         self.seed_ = seed_from(self.random_state)
         rows, report = space.rows(X), ProgressReport(self, "energy", self.verbose)
         if len(rows) < 2:
@@ -117,13 +126,13 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         """A complete table like X."""
         key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return self.model_.filled(key, X, n_draws=self.n_draws)
+        return filled_within(key, self.model_, X, self.constraints, self.n_draws)
 
     def draws(self, X, n=5):
         """A list of n complete tables like X, for multiple imputation."""
         key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return [self.model_.filled(jax.random.fold_in(key, draw), X) for draw in range(n)]
+        return [filled_within(jax.random.fold_in(key, draw), self.model_, X, self.constraints) for draw in range(n)]
 
     def left_alone_in(self, X):
         """Name of each column of X whose missing cells are not filled, and why."""

@@ -272,10 +272,14 @@ def _truncated(rng, deviation, low, high, n):
     return (-drawn if flipped else drawn), log_density
 
 
-def chains_within(key, model, energy, flat, starts):
-    """One chain of an energy from each start, within the region, with held columns as they are."""
+def chains_within(key, model, energy, flat, starts, free=None):
+    """One chain of an energy from each start, within the region, with held columns as they are.
+
+    Where no mask of the free cells is given, all cells that a start has are free.
+    """
     layout = model.space.layout
-    free = np.asarray(map_rows(Method(layout, "present"), starts)).astype(bool) & ~flat.held
+    if free is None:
+        free = np.asarray(map_rows(Method(layout, "present"), starts)).astype(bool) & ~flat.held
     n_steps = max(FEWEST_STEPS, STEPS_PER_COLUMN * len(layout.variables))
     return walk(
         key, energy, model.joint.base, model.color, starts, free, step=STEP, n_steps=n_steps, region=flat.region,

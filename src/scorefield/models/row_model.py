@@ -114,7 +114,7 @@ class RowModel(JointModel):
         rng, own = host_rng(key, Stream.CHAIN_STARTS), self.start_rows[label]
         rows = own[np.resize(rng.permutation(len(own)), n_chains)]
         present = np.asarray(map_rows(Method(self.space.layout, "present"), rows)).astype(bool)
-        rows = self._drawn_from_margins(rng, rows, ~present)
+        rows = self.drawn_from_margins(rng, rows, ~present)
         energy, states = ClassEnergy(self.joint, np.int32(label)), []
         for state in range(n_states):
             rows = self._walk(jax.random.fold_in(key, state), rows, np.ones_like(present), energy)
@@ -141,7 +141,7 @@ class RowModel(JointModel):
         filled = rows.copy()
         if len(wanting) == 0:
             return filled
-        starts = self._drawn_from_margins(host_rng(key, Stream.IMPUTED), rows[wanting], free[wanting])
+        starts = self.drawn_from_margins(host_rng(key, Stream.IMPUTED), rows[wanting], free[wanting])
         energy = AnyClass(self.joint) if label is None else ClassEnergy(self.joint, np.int32(label))
         drawn = self._walk(key, starts, free[wanting], energy)
         self._bound(drawn, *self.space.range_of(np.concatenate(self.start_rows)))
@@ -151,7 +151,7 @@ class RowModel(JointModel):
         filled[wanting] = drawn
         return filled
 
-    def _drawn_from_margins(self, rng, rows, free):
+    def drawn_from_margins(self, rng, rows, free):
         """Rows whose free columns are drawn from the margins, each on its own."""
         layout, shares = self.space.layout, np.exp(np.asarray(self.joint.base.log_shares, float))
         rows = rows.copy()
