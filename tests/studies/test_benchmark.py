@@ -189,7 +189,7 @@ def test_whatever_a_generator_raises_only_its_arm_is_refused(table):
 
     X, y = table
     sampler = GeneratorOverSampler(fails)
-    _, labels, refused = oversampling._resampled(sampler, X, y)
+    _, labels, refused = oversampling.resampled(sampler, X, y)
     assert len(labels) == len(y)
     assert "KeyError" in refused
 

@@ -11,7 +11,32 @@ from scorefield.cli.console import error_console, progress_bar
 from scorefield.cli.options import Jobs, Out
 
 
-def _run_study(registry, names, *, out, seeds, quick, jobs):
+def _listed(text, allowed, what):
+    """Names of a comma-separated option; None where it is not given."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in allowed]
+    if unknown:
+        raise typer.BadParameter(f"no {what} {unknown[0]!r}; there are {', '.join(allowed)}.")
+    return names
+
+
+def _limited(tasks, tables, arms, learners):
+    """Tasks of the chosen tables, with the chosen parts of those that can be run in parts."""
+    found = []
+    for experiment, seed, config in tasks:
+        if tables is not None and config["tables"][seed % len(config["tables"])] not in tables:
+            continue
+        if "parts" in config:
+            parts = [part for part in config["parts"]
+                     if (arms is None or part[0] in arms) and (learners is None or part[1] in learners)]  # fmt: skip
+            config = {**config, "parts": parts}
+        found.append((experiment, seed, config))
+    return found
+
+
+def _run_study(registry, names, *, out, seeds, quick, jobs, limits=None):
     """Run the named experiments of a registry (a module with EXPERIMENTS and STUDY) and write their report."""
     import matplotlib
 
@@ -22,6 +47,8 @@ def _run_study(registry, names, *, out, seeds, quick, jobs):
     chosen = [experiment for name, experiment in registry.EXPERIMENTS.items() if name in names]
     counts = {e.name: e.count(seeds, quick) for e in chosen}
     tasks = [(e, seed, e.settings(quick)) for e in chosen for seed in range(counts[e.name])]
+    if limits:
+        tasks = _limited(tasks, **limits)
     with progress_bar(error_console()) as bar:
         task = bar.add_task("seeds", total=len(tasks))
 
@@ -65,20 +92,31 @@ def benchmark(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="oversampling, classifiers, mixed, mixed-oversampling (none is all four), tuned, peers, generative, "
-            "classifier-peers."
+            help="oversampling, classifiers, mixed, mixed-oversampling (none is all four), learning, mixed-learning, "
+            "tuned, peers, generative, classifier-peers."
         ),
     ] = None,
     out: Out = pathlib.Path("report"),
     seeds: Annotated[int | None, typer.Option(min=1, help="Splits to run: two of each table are a repetition.")] = None,
     quick: Annotated[bool, typer.Option(help="Few small tables, one split.")] = False,
+    tables: Annotated[str | None, typer.Option(help="Tables by name, with commas; all if not given.")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(
+            help="For learning and mixed-learning: arms by name, with commas, or [b]essential[/b]. Further ones can be "
+            "added later."
+        ),
+    ] = None,
+    learners: Annotated[
+        str | None, typer.Option(help="Likewise: learners by name, with commas, or [b]five[/b].")
+    ] = None,
     jobs: Jobs = 2,
 ):
     """Compare over-samplers and classifiers on 22 real imbalanced tables, on mixed tables and on several classes.
 
     A stopped run continues where it was. Example: [b]scorefield benchmark --quick[/b]
     """
-    from scorefield.studies.benchmark import registry
+    from scorefield.studies.benchmark import learning, registry
     from scorefield.studies.benchmark.mixed_tables import has_mixed_tables
 
     if not names:
@@ -89,7 +127,13 @@ def benchmark(
     unknown = sorted(set(names) - set(registry.EXPERIMENTS))
     if unknown:
         raise typer.BadParameter(f"no benchmark {unknown[0]!r}; there are {', '.join(registry.EXPERIMENTS)}.")
-    _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs)
+    chosen = [registry.EXPERIMENTS[name] for name in names]
+    limits = {
+        "tables": _listed(tables, sorted({name for e in chosen for name in e.settings(quick)["tables"]}), "table"),
+        "arms": learning.ESSENTIAL if arms == "essential" else _listed(arms, learning.NUMERIC_ARMS, "arm"),
+        "learners": learning.FIVE if learners == "five" else _listed(learners, learning.LEARNERS, "learner"),
+    }
+    _run_study(registry, names, out=out, seeds=seeds, quick=quick, jobs=jobs, limits=limits)
 
 
 def demo(out: Annotated[pathlib.Path, typer.Option(help="Folder for the page.")] = pathlib.Path("demo")):

@@ -18,6 +18,11 @@ from scorefield.studies.paper.settings import paper_density
 OURS, OURS_CLEAR, OURS_TUNED = "ScoreOverSampler", "ScoreOverSampler, clear", "ScoreOverSampler, tuned"
 OUR_CLASSIFIER, LABEL_FREE_CLASSIFIER = "ScoreClassifier", "ScoreClassifier, label-free"
 TUNED_BOOSTING = "boosting, tuned"
+NOISE, SMOTE_ROWS, SHARING, DISTILLED = "noise .3", "SMOTE", "ScoreOverSampler for sharing", "DistilledClassifier"
+TEACHER, OUT_OF_FOLD, HALF_OUT_OF_FOLD = "ScoreClassifier itself", "out-of-fold labels", "half out-of-fold labels"
+PARENTS_LABELS, AS_MANY_ROWS = "parents' labels", "DistilledClassifier of as many rows"
+BOOSTING_TEACHES, FOREST_TEACHES, SPUNGE = "tuned XGBoost teaches", "forest teaches", "spunge rows"
+PAPER_CASES = tuple(case.replace("score", "paper's") for case in CASES_10D)
 PAPER_HIDDEN = (128, 128)
 
 

@@ -35,6 +35,7 @@ from scorefield.studies.benchmark.summaries import show_mixed_classifiers, show_
 from scorefield.studies.engine.experiment import Experiment
 
 CLASSIFIED = (*mixed_tables.TARGETS, *mixed_tables.NUMERIC)
+NOISE_SHARE = 0.3
 OVERSAMPLED = ("adult", "telco-churn", "default", "titanic")
 
 
@@ -149,6 +150,21 @@ def smotenc(frame, y, seed):
     if text:
         new = new.assign(**dict(zip(text, encoder.inverse_transform(new[text]).T, strict=True)))
     return pd.concat([frame, new], ignore_index=True), labels
+
+
+def noisy_copies(frame, y, seed):
+    """Copies of rare rows with noise of .3 on their numbers, as RandomOverSampler(shrinkage=.3) adds it."""
+    import pandas as pd
+
+    rng, rare = np.random.default_rng(seed), np.flatnonzero(y == 1)
+    numbers = [name for name in frame if name not in mixed_tables.text_columns(frame)]
+    new = frame.iloc[rng.choice(rare, int(np.sum(y == 0)) - len(rare))].reset_index(drop=True)
+    width = NOISE_SHARE * (4 / ((len(numbers) + 2) * len(rare))) ** (1 / (len(numbers) + 4))  # Silverman's rule
+    for name in numbers:
+        noise = rng.standard_normal(len(new)) * width * frame[name].iloc[rare].std(ddof=0)
+        new[name] = new[name].astype(float) + noise
+    more = pd.concat([frame, new], ignore_index=True)
+    return more, np.concatenate([y, np.ones(len(new), y.dtype)])
 
 
 def oversampled(frame, y, seed):

@@ -72,7 +72,7 @@ def table_and_split(seed, config):
     return config["tables"][index], number
 
 
-def _resampled(sampler, X, y):
+def resampled(sampler, X, y):
     """The resampled table; if a sampler refuses it, the table itself and the sampler's message."""
     if sampler is None:
         return X, y, None
@@ -116,7 +116,7 @@ def rows_of_arm(arm, sampler, split, models):
     tables = []
     for part in split.parts():
         with measured() as sampling:
-            tables.append(_resampled(sampler, split.X[part], split.y[part]))
+            tables.append(resampled(sampler, split.X[part], split.y[part]))
     for name, learner in models.items():
         fitted = []
         for X, y, _ in tables:
@@ -158,7 +158,7 @@ def _tuned_arm(split, models, seed):
             bounds=None,
         )  # fmt: skip
         with measured() as sampling:
-            even = [(part, *_resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
+            even = [(part, *resampled(sampler, split.X[part], split.y[part])[:2]) for part in split.parts()]
         spent += sampling.seconds
         for ratio in RATIOS:
             settings.append({"chain": chain, "ratio": ratio})

@@ -5,6 +5,7 @@ import dataclasses
 from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
 from scorefield.studies.benchmark.explorer import explorer
 from scorefield.studies.benchmark.generators import GENERATOR_PEERS
+from scorefield.studies.benchmark.learning import LEARNING, MIXED_LEARNING
 from scorefield.studies.benchmark.mixed import MIXED, MIXED_OVERSAMPLING
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.engine.page import Study
@@ -18,6 +19,8 @@ TUNED = dataclasses.replace(
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
+        LEARNING,
+        MIXED_LEARNING,
         OVERSAMPLING,
         CLASSIFIERS,
         MIXED,

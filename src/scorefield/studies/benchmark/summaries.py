@@ -87,7 +87,7 @@ class Scores:
         return found
 
 
-def _means_table(scores, caption):
+def means_table(scores, caption):
     known = [metric for metric in METRICS if not np.isnan(scores.of(metric)).all()]
     rows = []
     for arm in scores.arms:
@@ -98,7 +98,7 @@ def _means_table(scores, caption):
     return Table(caption, ["arm", *(METRICS[metric] for metric in known)], rows)
 
 
-def _ranks_table(scores, caption):
+def ranks_table(scores, caption):
     columns = {metric: scores.ranks(metric) for metric in RANKED if not np.isnan(scores.of(metric)).any()}
     order = np.argsort(columns["average_precision"])
     rows = [[scores.arms[i], *(f"{ranks[i]:.2f}" for ranks in columns.values())] for i in order]
@@ -126,7 +126,7 @@ def _paired_table(scores, caption, arms, references, metrics=("average_precision
     return Table(caption, columns, rows)
 
 
-def _critical_difference_figure(scores, name, caption, metric="average_precision"):
+def critical_difference_figure(scores, name, caption, metric="average_precision"):
     def draw():
         import matplotlib.pyplot as plt
 
@@ -138,7 +138,7 @@ def _critical_difference_figure(scores, name, caption, metric="average_precision
     return Figure(name, caption, draw)
 
 
-def _gains_figure(by_learner, name, caption, metric="average_precision"):
+def gains_figure(by_learner, name, caption, metric="average_precision"):
     """Mean gains over doing nothing with 95 % intervals over tables, one panel per learner."""
 
     def draw():
@@ -164,26 +164,26 @@ def _gains_figure(by_learner, name, caption, metric="average_precision"):
     return Figure(name, caption, draw)
 
 
-def _verdict(point, sure):
+def verdict(point, sure):
     return (HOLDS if sure else WITHIN_NOISE) if point else FAILS
 
 
-def _better_rank_claim(scores, learner, arm, rival, metric):
+def better_rank_claim(scores, learner, arm, rival, metric):
     """Claim of a better mean rank; it holds if the signed-rank test over tables agrees."""
     own, other = scores.rank(arm, metric), scores.rank(rival, metric)
     chance = signed_rank(scores.gain(arm, rival, metric), alternative="greater")
     text = f"{arm} has a better mean rank than {rival} in {METRICS[metric]}, {learner}."
     evidence = f"mean ranks {own:.2f} and {other:.2f}; signed-rank p {chance:.3f} over sets of rows"
-    return Claim(text, _verdict(own < other, chance < 0.05), evidence)
+    return Claim(text, verdict(own < other, chance < 0.05), evidence)
 
 
-def _not_worse_claim(scores, learner, arm, rival, metric):
+def not_worse_claim(scores, learner, arm, rival, metric):
     """Claim of no loss above the band of equivalence; it holds if the interval over tables excludes one."""
     gains = scores.gain(arm, rival, metric)
     gain, chance = estimate(gains), signed_rank(gains, alternative="less")
     text = f"{arm} is no worse than {rival} in {METRICS[metric]}, {learner}."
     evidence = f"mean gain {gain.text('+')}, signed-rank p of a loss {chance:.3f}"
-    return Claim(text, _verdict(chance >= 0.05 and gain.mean > -EQUIVALENT, gain.low > -EQUIVALENT), evidence)
+    return Claim(text, verdict(chance >= 0.05 and gain.mean > -EQUIVALENT, gain.low > -EQUIVALENT), evidence)
 
 
 def scores_by_learner(rows):
@@ -197,14 +197,14 @@ def show_oversampling(rows):
     for learner, scores in by_learner.items():
         for rival in ("SMOTE", "ADASYN"):
             for metric in ("average_precision", "brier"):
-                claims.append(_better_rank_claim(scores, learner, OURS_CLEAR, rival, metric))
+                claims.append(better_rank_claim(scores, learner, OURS_CLEAR, rival, metric))
         others = [arm for arm in scores.arms if arm not in (NOTHING, THRESHOLD, WEIGHTS)]
         for metric in ("average_precision", "f1"):
-            claims.append(_first_claim(scores, OURS_CLEAR, metric, f"over-samplers before {learner}", others))
-        claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, NOTHING, "average_precision"))
-        claims.append(_not_worse_claim(scores, learner, OURS_CLEAR, "SMOTE", "f1_tuned"))
-        tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
-        tables.append(_ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
+            claims.append(first_claim(scores, OURS_CLEAR, metric, f"over-samplers before {learner}", others))
+        claims.append(not_worse_claim(scores, learner, OURS_CLEAR, NOTHING, "average_precision"))
+        claims.append(not_worse_claim(scores, learner, OURS_CLEAR, "SMOTE", "f1_tuned"))
+        tables.append(means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
+        tables.append(ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
         caption = (
             f"{learner}: mean gain over sets of rows (positive is better), chance of it (signed ranks, false "
             f"discoveries controlled), wins / ties / losses with ties within {EQUIVALENT}; last, tables where the "
@@ -212,10 +212,10 @@ def show_oversampling(rows):
         )
         tables.append(_paired_table(scores, caption, [OURS, OURS_CLEAR, OURS_TUNED], [*REFERENCES, OURS]))
         caption = f"{learner}: mean ranks in average precision; a bar joins arms that are not told apart at 5 %."
-        figures.append(_critical_difference_figure(scores, f"ranks-{learner}", caption))
+        figures.append(critical_difference_figure(scores, f"ranks-{learner}", caption))
     for metric in ("average_precision", "f1", "f1_tuned", "brier"):
         caption = f"Gain over doing nothing in {METRICS[metric]}: mean over tables with a 95 % interval."
-        figures.insert(0, _gains_figure(by_learner, f"gains-{metric}", caption, metric))
+        figures.insert(0, gains_figure(by_learner, f"gains-{metric}", caption, metric))
     if any("chosen" in row for row in rows):
         tables.append(_choices_table(rows))
     return Section(claims, tables, figures)
@@ -232,16 +232,16 @@ def _choices_table(rows):
 
 def show_classifiers(rows):
     scores = Scores(rows)
-    claims = [_better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, "average_precision") for rival in RIVALS]
-    claims += [_first_claim(scores, OUR_CLASSIFIER, metric) for metric in PROBABILITY_METRICS]
+    claims = [better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, "average_precision") for rival in RIVALS]
+    claims += [first_claim(scores, OUR_CLASSIFIER, metric) for metric in PROBABILITY_METRICS]
     if TUNED_BOOSTING in scores.arms:  # optional
-        claims += [_better_mean_claim(scores, OUR_CLASSIFIER, TUNED_BOOSTING, metric) for metric in PROBABILITY_METRICS]
+        claims += [better_mean_claim(scores, OUR_CLASSIFIER, TUNED_BOOSTING, metric) for metric in PROBABILITY_METRICS]
     return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.")
 
 
 def show_mixed_classifiers(rows):
     scores = Scores(rows)
-    claims = [_first_claim(scores, OUR_CLASSIFIER, metric) for metric in PROBABILITY_METRICS]
+    claims = [first_claim(scores, OUR_CLASSIFIER, metric) for metric in PROBABILITY_METRICS]
     return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.", "-mixed")
 
 
@@ -260,18 +260,18 @@ def _show_without_thresholds(rows, rivals, where, name):
     claims, tables, by_learner = [], [], scores_by_learner(rows)
     for learner, scores in by_learner.items():
         for rival, metric in itertools.product(rivals, ("average_precision", "f1")):
-            claims.append(_better_rank_claim(scores, f"{learner} on {where}", OURS_CLEAR, rival, metric))
-        claims.append(_not_worse_claim(scores, f"{learner} on {where}", OURS_CLEAR, NOTHING, "average_precision"))
-        tables.append(_means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
-        tables.append(_ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
+            claims.append(better_rank_claim(scores, f"{learner} on {where}", OURS_CLEAR, rival, metric))
+        claims.append(not_worse_claim(scores, f"{learner} on {where}", OURS_CLEAR, NOTHING, "average_precision"))
+        tables.append(means_table(scores, f"{learner}: means over {len(scores.tables)} tables."))
+        tables.append(ranks_table(scores, f"{learner}: mean ranks over tables, 1 is best."))
     caption = f"Gain over doing nothing in average precision on {where}: mean with a 95 % interval."
-    return Section(claims, tables, [_gains_figure(by_learner, f"gains-{name}", caption)])
+    return Section(claims, tables, [gains_figure(by_learner, f"gains-{name}", caption)])
 
 
 def show_classifier_peers(rows):
     scores = Scores(rows)
     rivals = [arm for arm in scores.arms if arm != OUR_CLASSIFIER]
-    claims = [_better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, metric)
+    claims = [better_rank_claim(scores, "itself", OUR_CLASSIFIER, rival, metric)
               for rival in rivals for metric in PROBABILITY_METRICS]  # fmt: skip
     return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.", "-peers")
 
@@ -284,18 +284,18 @@ def _classifier_section(scores, claims, caption, suffix=""):
     )
     others = [arm for arm in scores.arms if arm != OUR_CLASSIFIER]
     tables = [
-        _means_table(scores, caption),
-        _ranks_table(scores, "Mean ranks over tables, 1 is best."),
+        means_table(scores, caption),
+        ranks_table(scores, "Mean ranks over tables, 1 is best."),
         _paired_table(scores, paired, [OUR_CLASSIFIER], others, PROBABILITY_METRICS),
         *(_each_table(scores, metric) for metric in ("average_precision", "log_loss")),
     ]
-    figures = [_critical_difference_figure(scores, f"ranks-classifiers{suffix}-{metric}", f"Mean ranks in "
+    figures = [critical_difference_figure(scores, f"ranks-classifiers{suffix}-{metric}", f"Mean ranks in "
                f"{METRICS[metric]}; a bar joins classifiers that are not told apart at 5 %.", metric)
                for metric in PROBABILITY_METRICS]  # fmt: skip
     return Section(claims, tables, figures)
 
 
-def _first_claim(scores, arm, metric, what="classifiers", among=None):
+def first_claim(scores, arm, metric, what="classifiers", among=None):
     """Claim of the best mean rank of all, or among some arms; it holds if signed ranks tell it from the next."""
     among = scores.arms if among is None else among
     next_best = min((name for name in among if name != arm), key=lambda name: scores.rank(name, metric))
@@ -303,14 +303,14 @@ def _first_claim(scores, arm, metric, what="classifiers", among=None):
     chance = signed_rank(scores.gain(arm, next_best, metric), alternative="greater")
     text = f"{arm} has the best mean rank of all {len(among)} {what} in {METRICS[metric]}."
     evidence = f"rank {own:.2f}, best other {next_best} {other:.2f}; signed-rank p {chance:.3f}"
-    return Claim(text, _verdict(own < other, chance < 0.05), evidence)
+    return Claim(text, verdict(own < other, chance < 0.05), evidence)
 
 
-def _better_mean_claim(scores, arm, rival, metric):
+def better_mean_claim(scores, arm, rival, metric):
     """Claim of a better mean; it holds if the interval over tables excludes zero."""
     gain = estimate(scores.gain(arm, rival, metric))
     text = f"{arm} is better than {rival} in mean {METRICS[metric]}."
-    return Claim(text, _verdict(gain.mean > 0, gain.low > 0), f"mean gain {gain.text('+')} over sets of rows")
+    return Claim(text, verdict(gain.mean > 0, gain.low > 0), f"mean gain {gain.text('+')} over sets of rows")
 
 
 def _each_table(scores, metric):

@@ -1,7 +1,8 @@
 """Rows on disk: one file for each experiment, with settings and versions of every seed. Files are complete or absent.
 
 A file holds the seeds one after the other: a line of settings and versions, then the seed's rows. A stopped run can be
-resumed: seeds that are in the file with the same settings are not repeated.
+resumed: seeds that are in the file with the same settings are not repeated. A seed whose settings name `parts` can be
+run a part at a time: only the parts that are not in the file are run, and their rows join the seed's others.
 """
 
 import contextlib
@@ -51,10 +52,17 @@ def _plain(value):
     raise TypeError(f"Expected plain values in a row, got {type(value).__name__}; convert it to numbers or text.")
 
 
+PARTS = "parts"  # of the settings: what to run of a seed, which is no setting of its rows
+
+
+def _settings(config):
+    return {name: value for name, value in config.items() if name != PARTS}
+
+
 def rows_path(folder, experiment, config):
     """File for the rows of an experiment; settings other than the experiment's own have their own file."""
-    name = experiment.name
-    if config != experiment.config:
+    name, config = experiment.name, _settings(config)
+    if config != _settings(experiment.config):
         name += "-with-" + hashlib.sha256(json.dumps(config, sort_keys=True, default=_plain).encode()).hexdigest()[:8]
     return pathlib.Path(folder) / "rows" / f"{name}.jsonl"
 
@@ -86,7 +94,7 @@ def _seeds(path):
 
 def read_rows(folder, experiment, config):
     """Seed to header and rows, for the finished seeds with these settings."""
-    same = json.loads(json.dumps(config, default=_plain))
+    same = json.loads(json.dumps(_settings(config), default=_plain))
     seeds = _seeds(rows_path(folder, experiment, config))
     return {seed: part for seed, part in seeds.items() if part[0]["config"] == same}
 
@@ -100,7 +108,8 @@ def run_seed(experiment, seed, config):
     header = {
         "experiment": experiment.name,
         "seed": seed,
-        "config": config,
+        "config": _settings(config),
+        **({PARTS: config[PARTS]} if PARTS in config else {}),
         "rows": len(rows),
         "seconds": round(time.perf_counter() - begin, 1),
         "versions": versions(),
@@ -114,9 +123,33 @@ def _add(part, path):
 
     The file is read again each time: another command may have added seeds of its own.
     """
-    seeds = {**_seeds(path), part[0]["seed"]: part}
+    seeds = _seeds(path)
+    seed = part[0]["seed"]
+    seeds[seed] = _joined(seeds[seed], part) if seed in seeds and PARTS in part[0] else part
     lines = [json.dumps(entry) for _, (header, rows) in sorted(seeds.items()) for entry in (header, *rows)]
     write_whole(path, "\n".join(lines) + "\n")
+
+
+def _joined(before, part):
+    """Header and rows of a seed with further parts; versions are those of the last run."""
+    (earlier, rows), (header, more) = before, part
+    if earlier["config"] != header["config"] or PARTS not in earlier:
+        return part
+    seconds = round(earlier["seconds"] + header["seconds"], 1)
+    parts = [*earlier[PARTS], *header[PARTS]]
+    return {**header, PARTS: parts, "rows": len(rows) + len(more), "seconds": seconds}, [*rows, *more]
+
+
+def _remaining(task, there):
+    """The task without the parts that are done, or None where nothing remains."""
+    experiment, seed, config = task
+    if seed not in there:
+        return task
+    if PARTS not in config:
+        return None
+    done = there[seed][0].get(PARTS, [])
+    missing = [part for part in config[PARTS] if part not in done]
+    return (experiment, seed, {**config, PARTS: missing}) if missing else None
 
 
 def _attempt(task):
@@ -144,12 +177,13 @@ def run_all(tasks, folder, *, jobs=1, finished=None):
     """
     failures, waiting, there = [], [], {}
     for task in tasks:
-        experiment, seed, config = task
+        experiment, _, config = task
         path = rows_path(folder, experiment, config)
         if path not in there:
             there[path] = read_rows(folder, experiment, config)
-        if seed not in there[path]:
-            waiting.append(task)
+        remaining = _remaining(task, there[path])
+        if remaining:
+            waiting.append(remaining)
         elif finished:
             finished(task)
     with contextlib.closing(_attempts(waiting, jobs)) as attempts:  # so that an error here ends the processes too
