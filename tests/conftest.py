@@ -1,10 +1,12 @@
 """Truths that the tests measure against, and a browser to open pages in."""
 
 import contextlib
+import copy
 import dataclasses
 import itertools
 import json
 import os
+import pickle
 import select
 import shutil
 import subprocess
@@ -90,6 +92,41 @@ def with_random_rules():
         return model
 
     return change
+
+
+@pytest.fixture(scope="session")
+def keeps_the_promises_of_a_model():
+    """A function that checks a `TableModel` of three classes at rows of its space."""
+
+    def check(model, rows):
+        n = len(rows)
+        logits, logs = model.logits(rows), model.log_density(rows)
+        assert logits.shape == logs.shape == (n, 3)
+        assert np.isfinite(logits).all()
+        assert np.isfinite(logs).all()
+        for both, alone in zip(model.logits_and_log_density(rows), (logits, logs), strict=True):
+            np.testing.assert_allclose(both, alone, atol=1e-4)
+        scores = model.scores(rows)
+        assert scores.shape[:2] == (n, 3)
+        if model.space.layout is None:  # central differences of the log density, in steps of the columns' units
+            scale = np.std(rows, axis=0)
+            for j, step in enumerate(1e-2 * np.diag(scale)):
+                slope = (model.log_density(rows + step) - model.log_density(rows - step)) / (2 * step[j])
+                assert np.median(np.abs(slope - scores[:, :, j])) < 0.05 * np.abs(scores[:, :, j]).max()
+        known = model.known_rows()
+        assert [part.shape[1] for part in known] == [rows.shape[1]] * 3
+        one, same, other = (np.asarray(model.generated(seed, 5, 1)) for seed in (3, 3, 4))
+        assert len(one) == 5
+        assert str(one) == str(same) != str(other)
+        for again in (
+            copy.deepcopy(model),
+            pickle.loads(pickle.dumps(model)),
+            type(model).from_plain(model.to_plain()),
+        ):
+            np.testing.assert_array_equal(again.logits(rows), logits)
+            np.testing.assert_array_equal(again.log_density(rows), logs)
+
+    return check
 
 
 @pytest.fixture(scope="session")

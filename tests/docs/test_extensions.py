@@ -5,7 +5,12 @@ import json
 import pathlib
 import posixpath
 import re
+import sys
+import textwrap
+import types
 
+import jax
+import numpy as np
 import pytest
 
 import scorefield
@@ -84,3 +89,39 @@ def test_the_page_of_results_holds_all_committed_numbers(extension, tmp_path):
     shown = classifiers["metrics"]["log_loss"]["values"][classifiers["tables"].index("oil")][place]
     assert shown == pytest.approx(sum(own) / len(own), abs=1e-4)
     assert {"logistic", "forest", "boosting"} <= set(results["oversampling"]["learners"])
+
+
+def modules_of_page(path):
+    """Code of the blocks of a page whose captions are files, by module name."""
+    block = r"^\.\. code-block:: python\n   :caption: src/(.+)\.py\n\n((?:(?:   .*)?\n)+)"
+    blocks = re.findall(block, path.read_text(), flags=re.M)
+    return {file.replace("/", "."): textwrap.dedent(code) for file, code in blocks}
+
+
+@pytest.fixture
+def extended(monkeypatch):
+    """The modules that the page on extensions adds, imported in its order."""
+    found = {}
+    for name, code in modules_of_page(ROOT / "docs" / "guide" / "extending.rst").items():
+        module = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(code, f"{name} of extending.rst", "exec"), module.__dict__)
+        found[name.removeprefix("scorefield.")] = module
+    return found
+
+
+def test_the_page_on_extensions_adds_a_field_a_model_and_an_estimator(extended, keeps_the_promises_of_a_model):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = 3 * y[:, None] + rng.laplace(size=(300, 2)) * [1, 2]
+    field = extended["fields.laplace"].fit_laplace(X[y == 0].astype(np.float32))
+    np.testing.assert_allclose(jax.grad(field.potential)(X[0]), field(X[0]), rtol=1e-5)
+    normal = rng.normal(size=(20_000, 2))  # importance draws: the density integrates to one
+    draws, log_proposal = 5 * normal, np.sum(-0.5 * normal**2 - np.log(5 * np.sqrt(2 * np.pi)), axis=1)
+    weights = np.exp(jax.vmap(field.potential)(draws) - log_proposal)
+    assert abs(weights.mean() - 1) < 4 * weights.std() / np.sqrt(len(weights))
+    classifier = extended["estimators.laplace"].LaplaceClassifier().fit(X, y)
+    keeps_the_promises_of_a_model(classifier.model_, X[:20])
+    assert classifier.score(X, y) > 0.8
+    with pytest.raises(ValueError, match="NaN"):
+        classifier.predict(np.full((1, 2), np.nan))

@@ -101,7 +101,8 @@ def test_few_rows_with_gaps(n_rare):
     label = np.repeat(["many", "few"], [100 - n_rare, n_rare])
     frame.loc[frame.index[-1], ["age", "colour"]] = [30, None]
     sampler = ScoreOverSampler(purpose="sharing", density=ScoreDensity(**LIGHT), random_state=0)
-    with pytest.warns(UserWarning, match="lean on the other classes"):
+    told = "only one row" if n_rare == 1 else "lean on the other classes"
+    with pytest.warns(UserWarning, match=told):
         more, y_more = sampler.fit_resample(frame, label)
     assert (y_more == "few").sum() == 100 - n_rare
     possible(more[sampler.is_synthetic_], frame)
