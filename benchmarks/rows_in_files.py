@@ -16,6 +16,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from _mixed import TABLES
 from _timing import Rows, parse
@@ -45,7 +46,7 @@ def differences(before, after):
     for name in before:
         if before[name].dtype != after[name].dtype:
             found.append(f"{name}: {before[name].dtype} became {after[name].dtype}")
-        elif before[name].dtype == object and before[name].nunique() <= FEW_LEVELS:
+        elif not is_numeric_dtype(before[name]) and before[name].nunique() <= FEW_LEVELS:
             more = set(after[name].dropna()) - set(before[name].dropna())
             found += [f"{name}: {more}"] if more else []
     return found
@@ -54,7 +55,7 @@ def differences(before, after):
 def for_judge(frame):
     """Rows as the judge takes them: columns of numbers that are text in the file, for their blanks, as numbers."""
     frame = frame.reset_index(drop=True)
-    wide = [name for name in frame if frame[name].dtype == object and frame[name].nunique() > FEW_LEVELS]
+    wide = [name for name in frame if not is_numeric_dtype(frame[name]) and frame[name].nunique() > FEW_LEVELS]
     return frame.assign(**{name: pd.to_numeric(frame[name], errors="coerce") for name in wide})
 
 

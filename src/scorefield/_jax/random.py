@@ -39,6 +39,7 @@ class Stream(enum.IntEnum):
     DIAGNOSIS = 27
     MIXTURE = 28
     DRAWN_LABELS = 29
+    CHOSEN_ROWS = 30
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

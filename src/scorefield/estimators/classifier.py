@@ -98,6 +98,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     rules : "auto" or None
         "auto" gives rules the share of the probabilities that held-out labels ask for, with ``calibration="auto"`` and
         labels that are learned; None leaves them out.
+    common_per_rare : int or None, default=10
+        Large tables in memory: rows of a class that labels are learned from, per row of all rarer classes together.
+        Classes of up to 50,000 rows are learned whole, and so are the rarest. Probabilities are those of the whole
+        table, by the known shares. None learns from all rows.
     denoising_weight : float
         Weight of denoising score matching in the loss of the joint model. With 0 it learns the labels alone: a plain
         ensemble of networks, without densities, rows or fields.
@@ -114,6 +118,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         What was learned: one energy of all classes, or a density for each.
     densities_ : list
         The fitted densities where they are separate; absent for the joint model.
+    n_rows_learned_ : int or None
+        Rows that the joint model was learned from, see ``common_per_rare``; None for streamed files.
     rules_share_ : float
         Share s of the rules in the logits of the joint model; 0 without rules.
     held_out_proba_ : ndarray of shape (n, classes)
@@ -156,6 +162,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "max_steps": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
         "rules": [None, StrOptions({"auto"})],
+        "common_per_rare": [None, Interval(numbers.Integral, 1, None, closed="left")],
         "denoising_weight": [Interval(numbers.Real, 0, None, closed="left")],
     }
 
@@ -176,6 +183,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns=None,
         verbose=0,
         rules="auto",
+        common_per_rare=10,
         denoising_weight=1.0,
         constraints=None,
     ):
@@ -194,6 +202,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.columns = columns
         self.verbose = verbose
         self.rules = rules
+        self.common_per_rare = common_per_rare
         self.denoising_weight = denoising_weight
         self.constraints = constraints
 
@@ -283,7 +292,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             report = ProgressReport(self, "joint", self.verbose)
             return JointSettings(
                 self.label_weight, self.denoising_weight, self.n_members, self.hidden, self.noise, self.max_steps,
-                calibrates, self.rules is not None, report,
+                calibrates, self.rules is not None, self.common_per_rare, report,
             )  # fmt: skip
         labels = self.classes_.tolist()
         if isinstance(self.density, dict) and set(self.density) != set(labels):
@@ -374,6 +383,11 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def history_(self):
         """Losses and steps of each network of the joint model."""
         return self.model_.history
+
+    @property
+    def n_rows_learned_(self):
+        """Rows that the joint model was learned from."""
+        return self.model_.n_rows
 
     @property
     def rules_share_(self):

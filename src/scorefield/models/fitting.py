@@ -18,6 +18,7 @@ from scorefield.models.density_fitting import MAX_START_ROWS, history_of
 from scorefield.models.ensemble import count_folds, member_splits, splits_of_folds
 from scorefield.models.joint_model import Calibrated, calibrated, class_frame, train_joint
 from scorefield.models.number_model import NumberModel
+from scorefield.models.row_choice import choose_rows
 from scorefield.models.row_model import RowModel
 from scorefield.models.separate import SeparateModel
 from scorefield.training.losses import LabelledRow
@@ -39,6 +40,7 @@ class JointSettings(NamedTuple):
     max_steps: Any
     calibrates: bool = False  # by labels that models have not seen
     rules: bool = True  # beside the networks, where held-out labels decide about their share
+    common_per_rare: int | None = None  # rows of a class that labels are learned from, see `choose_rows`
     callback: Callable | None = None
 
 
@@ -74,11 +76,26 @@ def fit(seed, space, rows, labels, settings, weights=None):
     if separate:
         model, judged = _fit_separate(seed, space, rows, labels, frequencies, settings, weights)
     else:
-        model, judged = fit_joint(key_from(seed), space, rows, labels, frequencies, settings, weights)
+        model, judged = _fit_chosen(key_from(seed), space, rows, labels, frequencies, settings, weights)
     if settings.calibrates and not model.by_labels:
         alone = settings._replace(calibrates=False) if separate else settings._replace(calibrates=False, callback=None)
         _calibrate(model, seed % (1 << 31), space, rows, labels, alone, weights)
     return model, judged
+
+
+def _fit_chosen(key, space, rows, labels, frequencies, settings, weights):
+    """`fit_joint` of the rows of a large table that are worth learning from, with the odds of the whole table."""
+    choice = None
+    if settings.label_weight > 0:
+        choice = choose_rows(host_rng(key, Stream.CHOSEN_ROWS), labels, weights, settings.common_per_rare)
+    if choice is None:
+        return fit_joint(key, space, rows, labels, frequencies, settings, weights)
+    places, shift = choice
+    own = None if weights is None else weights[places]
+    shares = frequencies / np.exp(shift)
+    model, judged = fit_joint(key, space, rows[places], labels[places], shares, settings, own)
+    model.frequencies, model.intercepts = frequencies, model.intercepts + shift
+    return model, judged and Judged(places[judged.held], judged.logits + shift)
 
 
 def fit_joint(key, space, rows, labels, frequencies, settings, weights=None):
@@ -131,6 +148,7 @@ def _trained(key, space, table, splits, frequencies, settings, rows, labels, ref
     options = {
         "frequencies": frequencies, "by_labels": by_labels, "temperature": found.temperature,
         "anchor_seed": np.asarray(jax.random.key_data(key)), "history": [history_of(each) for each in joint.fits],
+        "n_rows": len(rows) if refill is None else None,
     }  # fmt: skip
     judged = None if found.held is None else Judged(found.held, found.logits)
     if space.layout is None:

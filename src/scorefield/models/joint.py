@@ -12,7 +12,17 @@ from scorefield._jax.storage import from_plain, to_plain
 from scorefield.data.spaces import space_from_plain
 from scorefield.inference.functions import OfRawRows, Plus, Times
 
-STATE = ("color", "start_rows", "frequencies", "by_labels", "anchor_seed", "temperature", "intercepts", "history")
+STATE = (
+    "color",
+    "start_rows",
+    "frequencies",
+    "by_labels",
+    "anchor_seed",
+    "temperature",
+    "intercepts",
+    "history",
+    "n_rows",
+)
 
 
 class JointModel:
@@ -32,17 +42,19 @@ class JointModel:
         True if labels taught the logits; otherwise they follow from the densities by Bayes' rule.
     anchor_seed : array of uint32
         Key data of the draws that the constants of densities are found by, on first use.
+    n_rows : int or None
+        Rows that it was learned from; None for streamed ones.
     """
 
     def __init__(
         self, space, joint, color, start_rows, *, frequencies=(1.0,), by_labels=False, anchor_seed=None,
-        temperature=1.0, intercepts=None, history=(), anchors=None,
+        temperature=1.0, intercepts=None, history=(), anchors=None, n_rows=None,
     ):  # fmt: skip
         self.space, self.joint, self.color, self.start_rows = space, joint, color, start_rows
         self.frequencies, self.by_labels, self.anchor_seed = np.asarray(frequencies), by_labels, anchor_seed
         self.temperature, self.history = temperature, list(history)
         self.intercepts = np.zeros(len(self.frequencies)) if intercepts is None else intercepts
-        self.anchors = anchors
+        self.anchors, self.n_rows = anchors, n_rows
         self._on_device = None
 
     @property
