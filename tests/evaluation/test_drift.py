@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from scorefield import ScoreClassifier, ScoreDensity
+from scorefield import DriftDisplay, ScoreClassifier, ScoreDensity
 from scorefield.evaluation.drift import drift
 from scorefield.evaluation.drift_statistics import em_shares, max_t_test
 
@@ -94,6 +94,16 @@ def test_a_relation_that_changes_with_all_margins_kept_is_named(density):
     assert max_t_test(rng, reference, new)[1].min() > 0.05
 
 
+def test_the_display_marks_what_changed(density):
+    rng = np.random.default_rng(10)
+    new = draw(rng, 300)[0]
+    new[:, 1] += 2
+    display = DriftDisplay.from_estimator(density, new, draw(rng, 300)[0])
+    assert display.ax_.get_yticklabels()[0].get_text() == "1"
+    assert any("values" in text.get_text() for text in display.ax_.texts)
+    assert "of 4 columns changed" in display.ax_.get_title()
+
+
 def mixed_rows(rng, n, copied=True):
     city = rng.choice(["A", "B", "C"], n, p=[0.5, 0.3, 0.2])
     age = rng.normal(40, 10, n).round(1)
@@ -138,6 +148,8 @@ def test_what_cannot_be_compared_is_told(density):
         drift(density, X[:49], X)
     with pytest.raises(ValueError, match="Expected at least 50 reference rows, got 7"):
         drift(density, X, X[:7])
+    with pytest.raises(ValueError, match="Expected reference rows that the model was not fitted to, got None"):
+        drift(density, X)
     with pytest.raises(ValueError, match="Expected level between 0 and 1, got 5"):
         drift(density, X, X, level=5)
 

@@ -34,7 +34,7 @@ class RowRequest:
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"]).assign(total=lambda t: t.a + t.b)
     >>> request = RowRequest(TableEncoder().fit(table), {"a": (0, None)}, ["total == a + b"])
-    >>> request.met(table).mean() == (table.a >= 0).mean()
+    >>> bool(request.met(table).mean() == (table.a >= 0).mean())
     True
     >>> drawn = table.assign(total=0.0)
     >>> bool(request.met(drawn).any()), bool(np.allclose(request.completed(drawn).total, table.total))

@@ -41,7 +41,7 @@ class Drift:
         return "\n".join(self.sentences)
 
 
-def drift(model, new_rows, reference, *, level=0.05, random_state=0):
+def drift(model, new_rows, reference=None, *, level=0.05, random_state=0):
     """Tell whether new rows differ from reference rows, in which columns, and whether other class shares explain it.
 
     Parameters
@@ -84,6 +84,11 @@ def drift(model, new_rows, reference, *, level=0.05, random_state=0):
     ([], 'relation')
     """
     check_is_fitted(model)
+    if reference is None:
+        raise ValueError(
+            "Expected reference rows that the model was not fitted to, got None: losses of fitted rows are too low, "
+            "and every new table would seem to drift; hold some rows out before fitting."
+        )
     if not 0 < level < 1:
         raise ValueError(f"Expected level between 0 and 1, got {level}.")
     (before, _), (after, ignored) = (_checked(model, table, what) for table, what in
