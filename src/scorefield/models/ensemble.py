@@ -5,16 +5,24 @@ import numpy as np
 from scorefield.data.splits import same_rows
 from scorefield.training.minibatches import Split
 
+ROWS_PER_CELL = 5  # of a table of categories, on average, from which equal rows are taken for draws of its cells
+
 
 def count_folds(n_members):
     """Folds of which each member is stopped by one."""
     return min(max(n_members, 5), 10)
 
 
-def member_splits(rng, rows, labels, n_members):
-    """The rows that each member trains on and those that stop it: stratified folds, equal rows in one of them."""
+def member_splits(rng, rows, labels, n_members, *, layout=None):
+    """The rows that each member trains on and those that stop it: stratified folds, equal rows in one of them.
+
+    Rows of a few categories, as their `layout` tells, are equal by chance and no copies: without the fold that all rows
+    of one cell are in, a member would never see that cell.
+    """
     n_folds = count_folds(n_members)
     groups = same_rows(rows)
+    if layout is not None and layout.n_numbers == 0 and ROWS_PER_CELL * (groups.max() + 1) <= len(rows):
+        groups = np.arange(len(rows))
     first = np.unique(groups, return_index=True)[1]  # one row of each group
     group_labels = labels[first]
     splits = []

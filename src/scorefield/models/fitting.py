@@ -102,7 +102,7 @@ def fit_joint(key, space, rows, labels, frequencies, settings, weights=None):
     """A `JointModel` of the rows of a space, and how members `Judged` rows, or None."""
     space = space.in_units_of(rows)
     rows = space.model_rows(rows)
-    splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, settings.n_members)
+    splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, settings.n_members, layout=space.layout)
     copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
     weights = None if weights is None else weights.astype(np.float32)
     table = LabelledRow(rows, labels.astype(np.int32), weights, copies)
