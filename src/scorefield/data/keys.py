@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-from scipy.stats import poisson
 
 ID_WORDS = {"id", "ids", "uuid", "guid", "key", "identifier"}
 ID_LAST_WORDS = {"number", "no", "nr", "num", "index"}  # "order number" is one, "number of rooms" is not
@@ -101,7 +100,11 @@ def _by_shape(levels, n_repeats):
     # Keys are a part of consecutive numbers; moments at a steady pace have none that are consecutive.
     consecutive = np.count_nonzero(np.diff(levels.astype(np.float64)) == 1)
     steady = 2 * consecutive < len(levels) ** 2 / size
-    if nearly_distinct and not steady and poisson.logcdf(n_repeats, expected) < -KEY_EVIDENCE:
+    if not nearly_distinct or steady:
+        return None
+    from scipy.stats import poisson  # late: commands refuse a table before heavy imports
+
+    if poisson.logcdf(n_repeats, expected) < -KEY_EVIDENCE:
         return ["measured values would repeat"]
     return None
 
