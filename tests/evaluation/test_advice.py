@@ -24,7 +24,7 @@ from scorefield import ScoreClassifier, advise
 from scorefield.evaluation import advice
 from scorefield.evaluation.advice import _splits, _thinned
 from scorefield.evaluation.preparation import prepare
-from scorefield.evaluation.recipes import CODE, NOISE, OUR_CLASSIFIER, OURS, OURS_TUNED, code_for, written
+from scorefield.evaluation.recipes import CODE, NOISE, OUR_CLASSIFIER, OURS, OURS_TUNED, TEACHING, code_for, written
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, boosting
 from scorefield.evaluation.statistics import gain_between, measured_average_precision, measured_f1, measured_mean
 from scorefield.evaluation.verdicts import METRICS, decide, gain_over_nothing, words
@@ -65,9 +65,39 @@ def test_pure_noise_has_no_remedy(model, seed):
     assert found.winner == (NOTHING if finds_some else None)
     assert bool(found.code) == finds_some
     assert found.n_splits == 5
-    assert {row["remedy"] for row in found.table} >= {NOTHING, WEIGHTS, THRESHOLD, OUR_CLASSIFIER, "SMOTE", OURS}
+    assert {row["remedy"] for row in found.table} >= {
+        NOTHING,
+        WEIGHTS,
+        THRESHOLD,
+        OUR_CLASSIFIER,
+        TEACHING,
+        "SMOTE",
+        OURS,
+    }
     rows = {row["remedy"]: row for row in found.table}
     assert rows[THRESHOLD]["f1"] > rows[NOTHING]["f1"] + 0.05  # the trap is there
+
+
+def test_one_teacher_is_fitted_for_each_training_part(monkeypatch):
+    """It serves the classifier, the learner that it teaches and the over-sampler, and never sees the test part."""
+    fitted = []
+
+    class Light(ScoreClassifier):
+        def __init__(self, columns=None, random_state=None):
+            super().__init__(n_members=1, hidden=(8,), max_steps=20, columns=columns, random_state=random_state)
+
+        def fit(self, X, y):
+            fitted.append(len(y))
+            return super().fit(X, y)
+
+    monkeypatch.setattr(advice, "ScoreClassifier", Light)
+    keep_remedies(monkeypatch, NOTHING, OUR_CLASSIFIER, TEACHING, OURS)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(2, 1, (30, 2))])
+    found = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
+    assert fitted == [160] * 5
+    rows = {row["remedy"]: row for row in found.table}
+    assert rows[TEACHING]["brier"] != rows[NOTHING]["brier"]
 
 
 def test_separable_classes_leave_nothing_to_gain(monkeypatch):
@@ -312,7 +342,7 @@ def test_code_runs_as_given(winner, labels, estimator):
     names = {}
     exec(code_for(winner, estimator, y, labels, 5), names)
     model = names["model"]
-    if winner not in (OURS, OURS_TUNED, OUR_CLASSIFIER):
+    if winner not in (OURS, OURS_TUNED, OUR_CLASSIFIER, TEACHING):
         assert model.fit(X, labels[y]).predict_proba(X).shape == (120, 2)
 
 
@@ -488,8 +518,11 @@ FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression
 @pytest.mark.parametrize(
     ("winner", "estimator"),
     [
-        *itertools.product([name for name in CODE if name not in (OURS_TUNED, OUR_CLASSIFIER)], [FOREST, LOGISTIC]),
+        *itertools.product(
+            [name for name in CODE if name not in (OURS_TUNED, OUR_CLASSIFIER, TEACHING)], [FOREST, LOGISTIC]
+        ),
         (OUR_CLASSIFIER, FOREST),
+        (TEACHING, FOREST),
         pytest.param(OURS_TUNED, FOREST, marks=pytest.mark.slow),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -511,8 +544,10 @@ def test_the_printed_model_is_the_one_that_was_compared():
     X, y = orders()
     rare = (y == "yes").astype(int)
     for estimator in (FOREST, LOGISTIC, boosting(0)):
-        made = advice._remedies(estimator, rare, 3, 20, None, [], prepare(estimator, X, None, fixed=False))
-        for name in (NOTHING, WEIGHTS, OUR_CLASSIFIER, NOISE, "SMOTE", OURS):
+        teacher, prepared = (lambda: None), prepare(estimator, X, None, fixed=False)  # None is the default teacher
+        made = advice._remedies(estimator, rare, 3, 20, None, [], teacher, prepared)
+        made |= {OUR_CLASSIFIER: ScoreClassifier(), OURS: made[OURS](), TEACHING: made[TEACHING]()}
+        for name in (NOTHING, WEIGHTS, OUR_CLASSIFIER, TEACHING, NOISE, "SMOTE", OURS):
             names = {"y": y}
             code = code_for(name, estimator, rare, ["no", "yes"], 20, prepare(estimator, X, None, fixed=False))
             exec(code, names)
@@ -541,7 +576,8 @@ def test_models_that_need_more_time_are_left_out_of_a_mixed_table_and_named(monk
     found = advise(X, y, LOGISTIC, minutes=0.01)
     assert {row["remedy"] for row in found.table} == {NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE"}
     assert found.verdict.endswith(
-        "ScoreClassifier and score over-sampling need 2 minutes on a mixed table and were left out.)"
+        "ScoreClassifier, DistilledClassifier and score over-sampling need 2 minutes on a mixed table and were left "
+        "out.)"
     )
     assert found.n_rows == 1002
 

@@ -5,6 +5,7 @@ threshold.
 """
 
 import dataclasses
+import functools
 import time
 from collections import defaultdict
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from imblearn.over_sampling import RandomOverSampler
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import type_of_target
@@ -24,6 +26,7 @@ from scorefield.data.leaks import leaks
 from scorefield.data.spaces import is_mixed
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.distilled import DistilledClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.advice_report import MEASURES, N_FOLDS, Advice
@@ -35,6 +38,7 @@ from scorefield.evaluation.recipes import (
     OUR_CLASSIFIER,
     OURS,
     OURS_TUNED,
+    TEACHING,
     code_for,
     ratios_for,
 )
@@ -58,8 +62,12 @@ MIXED_MINUTES = 2.0  # for one repetition of our models on a mixed table; with l
 MIN_RARE = 10 * N_FOLDS  # thinning keeps ten rare rows for each test part
 
 
-def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):
-    """Remedy to model, for training labels `y`, their inner folds and at least `n_rare` rare rows."""
+def _remedies(estimator, y, inner, n_rare, seed, ratios, teacher, preparation=PLAIN):
+    """Remedy to model, for training labels `y`, their inner folds and at least `n_rare` rare rows.
+
+    `teacher()` is a ScoreClassifier that is fitted to the training rows when the first remedy asks for it; remedies
+    that use it are functions that return their model.
+    """
     ready = chain(*preparation.learner, estimator)
     remedies: dict[str, Any] = {NOTHING: ready}
     heavier = weighted(estimator, y)
@@ -67,16 +75,18 @@ def _remedies(estimator, y, inner, n_rare, seed, ratios, preparation=PLAIN):
         remedies[WEIGHTS] = chain(*preparation.learner, heavier)
     remedies[THRESHOLD] = TunedThreshold(clone(ready), scoring="f1", cv=inner)
     if not isinstance(estimator, ScoreClassifier):
-        remedies[OUR_CLASSIFIER] = ScoreClassifier(columns=preparation.columns, random_state=seed)
+        remedies[OUR_CLASSIFIER] = teacher
+        remedies[TEACHING] = lambda: DistilledClassifier(ready, teacher(), random_state=seed)
     noise = RandomOverSampler(shrinkage=0.3, random_state=seed)
     remedies[NOISE] = chain(*preparation.noise, noise, estimator)
     smote = interpolate(preparation, smote_neighbors(n_rare), seed)
     remedies[INTERPOLATED] = chain(*preparation.smote, smote, *preparation.after_smote, estimator)
     ours = ScoreOverSampler(columns=preparation.columns, random_state=seed)
-    remedies[OURS] = chain(ours, *preparation.learner, estimator)
-    if ratios:
+    remedies[OURS] = lambda: chain(clone(ours).set_params(teacher=teacher()), *preparation.learner, estimator)
+    if ratios:  # the inner parts need teachers of their own
         grid = {"scoreoversampler__sampling_strategy": ratios}
-        remedies[OURS_TUNED] = GridSearchCV(clone(remedies[OURS]), grid, scoring="average_precision", cv=inner)
+        tuned = chain(ours, *preparation.learner, estimator)
+        remedies[OURS_TUNED] = GridSearchCV(tuned, grid, scoring="average_precision", cv=inner)
     return remedies
 
 
@@ -156,12 +166,12 @@ def advise(
 
     Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
     ratios are tuned by an inner cross-validation of the training part. The remedies are nothing, class weights, a tuned
-    threshold, :class:`ScoreClassifier` instead of the estimator, random over-sampling with noise, SMOTE and score
-    over-sampling; with ten minutes or more also score over-sampling with a tuned ratio. Remedies are compared row by
-    row of the test parts, with intervals that are widened for the number of remedies. An over-sampler is advised only
-    if its gain over the best other remedy has an interval above zero. The verdict begins with "Undecided" while a gain
-    of .05 (for a loss, of a tenth of it) can be neither shown nor ruled out, and a remedy that finds no rare row is
-    never advised.
+    threshold, :class:`ScoreClassifier` instead of the estimator, the estimator taught by it
+    (:class:`DistilledClassifier`), random over-sampling with noise, SMOTE and :class:`ScoreOverSampler`; with ten
+    minutes or more also the last with a tuned ratio. Remedies are compared row by row of the test parts, with intervals
+    that are widened for the number of remedies. An over-sampler is advised only if its gain over the best other remedy
+    has an interval above zero. The verdict begins with "Undecided" while a gain of .05 (for a loss, of a tenth of it)
+    can be neither shown nor ruled out, and a remedy that finds no rare row is never advised.
 
     Parameters
     ----------
@@ -208,7 +218,7 @@ def advise(
     >>> X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(1.5, 1, (30, 2))])
     >>> advice = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
     >>> advice.n_repetitions, advice.n_splits, len(advice.table)
-    (1, 5, 7)
+    (1, 5, 8)
     """
     if metric not in METRICS:
         raise ValueError(f"Expected metric to be one of {sorted(METRICS)}, got {metric!r}.")
@@ -219,7 +229,7 @@ def advise(
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
     least, per_minute = MIXED_ROWS if mixed else ROWS
-    left_out = (OUR_CLASSIFIER, OURS) if mixed and 0 < minutes < MIXED_MINUTES else ()
+    left_out = (OUR_CLASSIFIER, TEACHING, OURS) if mixed and 0 < minutes < MIXED_MINUTES else ()
     index = _thinned(y, least + int(per_minute * minutes), np.random.default_rng(random_state))
     X, y, groups, begin = take_rows(X, index), y[index], groups[index], time.monotonic()
     tuned = minutes >= TUNING_MINUTES
@@ -251,7 +261,8 @@ def advise(
             f"rows {share:.1%}.)"
         )
     if left_out:
-        verdict += f" ({' and '.join(left_out)} need {MIXED_MINUTES:g} minutes on a mixed table and were left out.)"
+        names = f"{', '.join(left_out[:-1])} and {left_out[-1]}"
+        verdict += f" ({names} need {MIXED_MINUTES:g} minutes on a mixed table and were left out.)"
     printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
     code = code_for(winner, estimator, y, labels, parts.n_rare, printed) if winner else ""
     table = _table(chosen, y, outcomes, measured, groups)
@@ -271,14 +282,20 @@ class _Parts:
         y, done = self.y, 0
         for kept, held in self.splits:
             inner = _splits(y[kept], self.groups[kept], self.seed, INNER_FOLDS)
-            models = _remedies(estimator, y[kept], inner, self.n_rare, self.seed, ratios, preparation)
+            teacher = functools.cache(functools.partial(self._teacher, kept, preparation.columns))
+            models = _remedies(estimator, y[kept], inner, self.n_rare, self.seed, ratios, teacher, preparation)
             models = {name: model for name, model in models.items() if name not in left_out}
             for name, model in models.items():
                 if done < len(models):
                     outcomes[name].begin(len(y))
-                outcomes[name].add(model, self.X, y, kept, held)
+                outcomes[name].add(model if hasattr(model, "fit") else model(), self.X, y, kept, held)
                 done += 1
                 yield done, len(models) * len(self.splits)
+
+    def _teacher(self, kept, columns):
+        """ScoreClassifier, fitted to the rows of a training part."""
+        model = ScoreClassifier(columns=columns, random_state=self.seed)
+        return FrozenEstimator(model.fit(take_rows(self.X, kept), self.y[kept]))
 
 
 def _table(metric, y, outcomes, measured, groups):

@@ -8,12 +8,13 @@ import numpy as np
 from imblearn.over_sampling import RandomOverSampler
 
 from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.distilled import DistilledClassifier
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.preparation import PLAIN
 from scorefield.evaluation.remedies import INNER_FOLDS, NOTHING, RATIOS, THRESHOLD, WEIGHTS, smote_neighbors, weighted
 
 NOISE, INTERPOLATED, OURS = "random with noise", "SMOTE", "score over-sampling"
-OURS_TUNED, OUR_CLASSIFIER = "score over-sampling, tuned", "ScoreClassifier"
+OURS_TUNED, OUR_CLASSIFIER, TEACHING = "score over-sampling, tuned", "ScoreClassifier", "DistilledClassifier"
 OVER_SAMPLERS = (NOISE, INTERPOLATED, OURS, OURS_TUNED)
 CODE = {
     NOTHING: "model = {estimator}",
@@ -21,6 +22,7 @@ CODE = {
     THRESHOLD: "model = TunedThresholdClassifierCV({estimator}, cv={inner},\n"
     "                                   scoring=make_scorer(f1_score, pos_label={rare}))",
     OUR_CLASSIFIER: "model = {classifier}",
+    TEACHING: "model = {taught}",
     NOISE: "model = {noise}",
     INTERPOLATED: "model = {smote}",
     OURS: "model = {ours}",
@@ -119,6 +121,16 @@ def _interpolation_source(preparation, n_rare):
     return Source(frozenset({f"from imblearn.over_sampling import {name}\n"}), f"{name}({', '.join(given)})", None)
 
 
+def _taught_source(student, columns):
+    """Source of a DistilledClassifier around the learner; kinds of columns go to its teacher."""
+    imports = student.imports | {f"from {DistilledClassifier.__module__} import DistilledClassifier\n"}
+    text = student.text
+    if columns:
+        teacher = written(ScoreClassifier(columns=columns))
+        imports, text = imports | teacher.imports, f"{text}, {teacher.text}"
+    return Source(imports, f"DistilledClassifier({text})", None)
+
+
 def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
     """Code for the winner, for a table whose (common, rare) classes have these labels; common is None for several."""
     learner = written(estimator) or Source(frozenset(), "estimator", estimator)
@@ -145,6 +157,7 @@ def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
         ),
         "ours": _chained(over_sampler, *steps["learner"], learner),
         "classifier": written(ScoreClassifier(columns=preparation.columns)),
+        "taught": _taught_source(_chained(*steps["learner"], learner), preparation.columns),
     }  # fmt: skip
     used = [source for name, source in sources.items() if "{" + name + "}" in CODE[winner]]
     imports = set(IMPORTS.get(winner, ())).union(*(source.imports for source in used))
