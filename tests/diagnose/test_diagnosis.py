@@ -247,8 +247,25 @@ def test_calibration_error_of_known_probabilities(rng):
     sharp = truth**3 / (truth**3 + (1 - truth) ** 3)
     confident = np.column_stack([1 - sharp, sharp])
     assert calibration_error(confident, labels) > usual_calibration_error(rng, confident) + 0.05
-    exact = np.repeat([[0.5, 0.5]], 10, axis=0)
-    assert calibration_error(exact, np.tile([0, 1], 5)) == pytest.approx(0.5)  # a bin for each of ten rows
+    near_half = 0.5 + np.linspace(-1e-9, 1e-9, 10)
+    distinct = np.column_stack([1 - near_half, near_half])
+    assert calibration_error(distinct, np.tile([0, 1], 5)) == pytest.approx(0.5)  # a bin for each of ten rows
+
+
+def test_calibration_error_does_not_depend_on_the_order_of_rows(rng):
+    """Of tied probabilities, as trees and class frequencies give, the error is that of each group of equal ones."""
+    chance = np.repeat([0.2, 0.7], 50)
+    labels = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [25, 25])])  # frequencies .2 and .5
+    proba = np.column_stack([1 - chance, chance])
+    assert calibration_error(proba, labels) == pytest.approx((0 + 0.2) / 2)
+    for _ in range(5):
+        order = rng.permutation(100)
+        assert calibration_error(proba[order], labels[order]) == pytest.approx(0.1)
+    usual = np.tile([0.65, 0.35], (100, 1))
+    assert calibration_error(usual, np.sort(labels)) == pytest.approx(0)
+    several = np.stack([labels, labels[::-1]])
+    each = [calibration_error(proba, one) for one in several]
+    np.testing.assert_allclose(calibration_error(proba, several), each)
 
 
 def test_verdicts_on_labels(rng, key):

@@ -78,14 +78,17 @@ def fit_share(logits, others, labels, weights=None):
 def calibration_error(proba, labels):
     """Expected calibration error: probability less frequency in bins of equal size, averaged over rows and classes.
 
-    ``labels`` are indices (..., n) of classes, for many labellings of the rows at once.
+    ``labels`` are indices (..., n) of classes, for many labellings of the rows at once. Rows of equal probability count
+    with their common frequency, so that the error does not depend on the order of the rows.
     """
     n, n_classes = proba.shape
     edges = np.linspace(0, n, min(N_BINS, n) + 1).astype(int)[:-1]
     errors = []
     for k in range(n_classes):
         order = np.argsort(proba[:, k], kind="stable")
-        surplus = proba[order, k] - (labels[..., order] == k)
+        _, starts, counts = np.unique(proba[order, k], return_index=True, return_counts=True)
+        frequency = np.add.reduceat(labels[..., order] == k, starts, axis=-1, dtype=float) / counts
+        surplus = proba[order, k] - np.repeat(frequency, counts, axis=-1)
         errors.append(np.abs(np.add.reduceat(surplus, edges, axis=-1)).sum(axis=-1) / n)
     return np.mean(errors, axis=0)
 
