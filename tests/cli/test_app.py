@@ -271,7 +271,7 @@ def test_commands_print_json_for_machines(fitted, tmp_path, monkeypatch, capsys)
         code, out, err = run(monkeypatch, capsys, *command, "--json")
         assert (code, err) == (0, "")
         found[command[0]] = json.loads(out)
-    assert {row["column"] for row in found["columns"]} == set(table.columns)
+    assert {row["column"] for row in found["columns"]["columns"]} == set(table.columns)
     assert found["info"]["target"] == "fraud"
     assert found["quality"]["copies"] == 1.0
     assert len(found["explain"]["contributions"]) == 2
@@ -570,6 +570,22 @@ def test_columns_warns_of_keys_in_a_table_that_is_sorted_by_label(tmp_path, monk
     assert (code, "did you mean 'fraud'?" in err) == (1, True)
 
 
+def test_columns_tells_machines_what_it_tells_people(tmp_path, monkeypatch, capsys):
+    table = pd.DataFrame({"id": range(60), "x": np.sin(np.arange(60)), "fraud": [0] * 50 + [1] * 10})
+    pd.concat([table, table[7:10]]).sort_values("id").to_csv(tmp_path / "a.csv", index=False)
+    given = ("columns", tmp_path / "a.csv", "--target", "fraud", "--as", "fraud=flag")
+    _, said, _ = run(monkeypatch, capsys, *given)
+    code, out, err = run(monkeypatch, capsys, *given, "--json")
+    found = json.loads(out)
+    assert (code, err, found["repeated_rows"]) == (0, "", 3)
+    key, x, fraud = found["columns"]
+    assert (x["reason"], fraud["reason"]) == (None, "as asked")
+    assert key["reason"]
+    (warning,) = found["warnings"]
+    assert warning.startswith("The order of 'id' alone predicts the label")
+    assert all(text in said for text in ("3 rows repeat an earlier one", f"set aside: {key['reason']};", warning))
+
+
 def test_the_report_of_a_table_ends_in_a_command_that_works(tmp_path, monkeypatch, capsys):
     rows = "".join(f"{'12O' if i == 7 else i},{'inf' if i == 8 else i % 5},{i % 4 // 3}\n" for i in range(40))
     (tmp_path / "a.csv").write_text("a,b,fraud\n" + rows)
@@ -633,7 +649,7 @@ BAD_FILES = {
     "longer.csv": (b"a,b,fraud\n1,2,0,9\n3,4,1,9\n", "Expected a table"),
     "thousands.csv": (b"a;fraud\n" + b"13,750;0\n1,990;1\n" * 20, "the kind 'number:point' or 'number:comma'"),
     "text.csv": (b"name,fraud\n" + b"".join(b"person %d x,%d\n" % (i, i % 2) for i in range(200)), "Expected "),
-    "missing.csv": (b"a,fraud\n" + b"1,0\n,1\n" * 20, "Expected"),
+    "missing.csv": (b"a,fraud\n1,0\n" + b"1,0\n,1\n" * 20, "at least one column that varies"),
     "nolabel.csv": (b"a,fraud\n" + b"1,0\n2,\n" * 20, "20 missing"),
     "one.csv": (b"a,fraud\n" + b"1,0\n2,0\n" * 20, "two classes"),
     "fraction.csv": (b"a,fraud\n1,0.5\n2,0.25\n", "got fractions"),

@@ -84,7 +84,7 @@ def columns(
     labels = None if target is None else table.frame[target]
     found = describe_columns(table.frame, columns=reading.columns, labels=labels)
     if as_json:
-        echo_json(found.rows)
+        echo_json(found.to_plain())
     else:
         typer.echo(found)
 

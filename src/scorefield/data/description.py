@@ -37,7 +37,8 @@ class ColumnDescription:
     Attributes
     ----------
     rows : list of dict
-        Per column: `column`, `kind`, `gaps` (share of the rows), `values` and `treatment` (text).
+        Per column: `column`, `kind`, `gaps` (share of the rows), `values` and `treatment` (text), and `reason`: why it
+        is set aside, or "as asked" for a kind that was given; None for other columns.
     repeated_rows : int
         Number of rows that equal an earlier one, without identifiers and free text.
     warnings : list of str
@@ -71,6 +72,10 @@ class ColumnDescription:
         body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_plain(self):
+        """All that is printed, in plain values."""
+        return {"columns": self.rows, "repeated_rows": self.repeated_rows, "warnings": self.warnings}
 
     def cells(self):
         """The printed table as lists of text, the titles first."""
@@ -135,12 +140,15 @@ def _row(name, kind, cells, plain, reason):
     gaps = float(np.mean(~cells.known)) if len(cells.known) else 0.0
     column = fit_column(name, kind, cells, plain)
     levels, counts = tally(cells) if cells.form != "unknown" and cells.known.any() else (np.zeros(0), np.zeros(0))
+    if reason is None and column.kind in SET_ASIDE:
+        reason = _text_reason(column, levels, counts)
     return {
         "column": name,
         "kind": column.kind,
         "gaps": gaps,
         "values": _values(column, levels, counts),
-        "treatment": _treatment(column, levels, counts, gaps, reason),
+        "treatment": _treatment(column, levels, gaps, reason),
+        "reason": reason,
     }
 
 
@@ -207,10 +215,10 @@ def _is_clock(storage):
     return storage.get("element") == "time" or dtype == "Time" or dtype.startswith(("time32", "time64"))
 
 
-def _treatment(column, levels, counts, gaps, reason):
+def _treatment(column, levels, gaps, reason):
     if column.kind in SET_ASIDE:
         in_new_rows = "new keys" if column.keys else "blank"
-        return f"set aside: {reason or _text_reason(column, levels, counts)}; {in_new_rows} in generated rows"
+        return f"set aside: {reason}; {in_new_rows} in generated rows"
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
     parts = [f"modelled as {MODELLED_AS[column.kind]}"]
