@@ -140,6 +140,36 @@ def test_any_cells_survive(tmp_path, seed, separator):
     output = tmp_path / "o.csv"
     write_parts(output, [table.cells_for(output_file(output, table.file))], like=table.file)
     assert output.read_bytes() == (tmp_path / "t.csv").read_bytes()
+    # Some quotes are needless, some lines empty, and the last line has no end.
+    said = [['"' + cell.replace('"', '""') + '"' if set(cell) & set(f'{separator}"\r\n') or rng.random() < 0.3 else cell
+             for cell in row] for row in rows]  # fmt: skip
+    lines = [separator.join(line) for line in [names, *said]]
+    (tmp_path / "t.csv").write_bytes("\r\n\r\n".join(lines).encode())
+    table = read_table(tmp_path / "t.csv", Reading(columns=dict.fromkeys(names, "text")))
+    write_parts(output, [table.cells_for(output_file(output, table.file))], like=table.file)
+    assert output.read_bytes() == "".join(f"{line}\r\n" for line in lines).encode()
+    write_parts(tmp_path / "o.jsonl", [table.cells_for(output_file(tmp_path / "o.jsonl", table.file))])
+    found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert [list(row.values()) for row in found] == [[cell.strip() or None for cell in row] for row in rows]
+
+
+def test_needless_quotes_are_kept_beside_new_cells(tmp_path):
+    """Cells that are filled in or added get the quotes that they need, and columns may be left out."""
+    content = 'a,price,place,y\n"1","$837.22","x, y",0\n2,"$9.50",,1\n3,,"z",0\n'
+    (tmp_path / "t.csv").write_text(content)
+    table = read_table(tmp_path / "t.csv", Reading(drop=("a",)))
+    full = table.frame.assign(place=["x, y", "p, q", "z"], price=["$837.22", "$9.50", "$1,000.00"])
+    output = tmp_path / "o.csv"
+    write_parts(output, [table.filled_for(output_file(output, table.file), full)], like=table.file)
+    lines = ['"$837.22","x, y",0', '"$9.50","p, q",1', '"$1,000.00","z",0']
+    assert output.read_text() == "\n".join(["price,place,y", *lines, ""])
+    more = full.assign(note=['say "no"'] * 3)
+    write_parts(output, table.and_rows(output_file(output, table.file), pd.concat([more, more[2:]])), like=table.file)
+    added = ',"say ""no"""\n'
+    lines = ["price,place,y,note\n", '"$837.22","x, y",0' + added, '"$9.50",,1' + added, ',"z",0' + added]
+    assert output.read_text() == "".join([*lines, '"$1,000.00",z,0' + added])
+    write_parts(tmp_path / "o.tsv", [table.cells_for(output_file(tmp_path / "o.tsv", table.file))], like=table.file)
+    assert (tmp_path / "o.tsv").read_text().splitlines()[1] == "$837.22\tx, y\t0"
 
 
 def test_rows_of_a_jsonl_file_are_written_as_they_were(tmp_path):

@@ -7,7 +7,7 @@ import pathlib
 
 from scorefield.data.formats import PART_ROWS, Reading, open_file
 from scorefield.data.formats.arrow_files import duplicates, import_pyarrow, parquet_files
-from scorefield.data.formats.delimited import Delimited
+from scorefield.data.formats.delimited import Delimited, n_as_written
 from scorefield.data.formats.spelling import Spelling
 from scorefield.data.formats.typed import How, Problem
 
@@ -43,7 +43,9 @@ class FileTable:
         pa = import_pyarrow()
         names = list(self.frame.columns) if names is None else names
         if output.family == self.file.family:
-            return self.cells.select(names)
+            cells = self.cells.select(names)
+            quotes_fit = isinstance(output, Delimited) and output.separator == self.file.separator
+            return self.file.as_written(cells) if quotes_fit else cells
         return pa.table({name: output.encode(self.frame[name]) for name in names})
 
     def and_columns(self, output, frame, names=None):
@@ -53,7 +55,8 @@ class FileTable:
         if twice:
             raise ValueError(f"Expected no column {twice[0]!r} in the table, as one is added, got one; --drop it.")
         more = {name: output.encode(frame[name]) for name in frame.columns}
-        return import_pyarrow().table({**dict(zip(cells.column_names, cells.columns, strict=True)), **more})
+        table = import_pyarrow().table({**dict(zip(cells.column_names, cells.columns, strict=True)), **more})
+        return table.replace_schema_metadata(cells.schema.metadata)
 
     def and_rows(self, output, frame):
         """Parts to write: these rows as they are, and the rows of `frame` after them; it may have more columns."""
@@ -65,11 +68,12 @@ class FileTable:
         pa = import_pyarrow()
         cells = self.cells_for(output)
         columns = {}
-        for name in cells.column_names:
+        for i, name in enumerate(cells.column_names):
             gaps = pa.array((self.frame[name].isna() & full[name].notna()).to_numpy())
             found = output.encode(full[name], cells.column(name).type)
+            found = pa.array(output.quoted(found.to_pylist())) if i < n_as_written(cells.schema) else found
             columns[name] = pa.compute.if_else(gaps, found, cells.column(name))
-        return pa.table(columns)
+        return pa.table(columns).replace_schema_metadata(cells.schema.metadata)
 
 
 def read_labelled(path, target, reading=None):

@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import pathlib
+import re
 
 from scorefield.data.formats.arrow_files import import_pyarrow
 from scorefield.data.formats.plain import plain_text
@@ -12,6 +13,7 @@ from scorefield.data.formats.reading import PART_ROWS, find_encoding, open_text,
 from scorefield.data.formats.spelling import Spelling
 from scorefield.data.formats.typed import read_text
 
+AS_WRITTEN = b"columns as written"  # in the metadata of a table: how many of its first columns have their quotes
 BLOCK_BYTES = 1 << 24  # of a CSV file in memory; a row and the header must fit into it
 SEPARATORS = ",;\t|"
 
@@ -49,6 +51,26 @@ def csv_header(path, *, separators=SEPARATORS, encoding="utf-8-sig"):
     if not any(name.strip() for name in names):
         raise ValueError(f"Expected a header in the first line of {path}, got an empty one; add the column names.")
     return separator, names, line_end
+
+
+def n_as_written(schema):
+    """How many of the first columns of a table are cells with the quotes that they are written with."""
+    return int((schema.metadata or {}).get(AS_WRITTEN, 0))
+
+
+def _records(text, separator, n_columns):
+    """The records of a CSV text, as lists of cells with their quotes; empty lines are none if there are columns."""
+    mark = re.escape(separator)
+    # A quote opens a cell only at its start; two of them within are one, so quoted pieces follow each other.
+    cell = re.compile(rf'((?:"[^"]*")*[^{mark}\r\n]*)({mark}|\r\n|\r|\n|\Z)')
+    records, record = [], []
+    for match in cell.finditer(text):
+        record.append(match[1])
+        if match[2] != separator:
+            if record != [""] or (n_columns == 1 and match.end() > match.start()):
+                records.append(record)
+            record = []
+    return records
 
 
 class _Tail(io.RawIOBase):
@@ -135,6 +157,28 @@ class Delimited:
         cells, spelling = plain_text(column, self.decimal), self.spellings.get(column.name)
         return import_pyarrow().array(cells if spelling is None else spelling.write(cells, self.decimal))
 
+    def as_written(self, cells):
+        """The cells of the whole file with the quotes that they are written with, some of which need none.
+
+        They come back as they are where they are not those of the whole file, and where no quotes can be needless.
+        """
+        pa = import_pyarrow()
+        with text_errors(self.path, self.encoding), open_text(self.path, "rt", self.encoding) as stream:
+            text = stream.read()
+        if '"' not in text:
+            return cells
+        records = _records(text, self.separator, len(self.header))[1:]
+        if len(records) != len(cells) or any(len(record) != len(self.header) for record in records):
+            return cells
+        written = dict(zip(self.names, zip(*records, strict=True), strict=True))
+        columns = {name: pa.array(written[name], pa.string()) for name in cells.column_names}
+        return pa.table(columns).replace_schema_metadata({AS_WRITTEN: str(len(columns))})
+
+    def quoted(self, cells):
+        """Text of cells with the quotes that it needs, as a list."""
+        marks = re.compile(f'[{re.escape(self.separator)}"\r\n]')
+        return ['"' + cell.replace('"', '""') + '"' if marks.search(cell) else cell for cell in cells]
+
     def to_plain(self):
         """How the file is written, in plain values."""
         spellings = {name: spelling.to_plain() for name, spelling in self.spellings.items()}
@@ -161,7 +205,13 @@ class Delimited:
             rows.writerow([written.get(name, name) for name in schema.names])
 
             def write(table):
+                n_quoted = n_as_written(table.schema)
                 for batch in table.to_batches(max_chunksize=PART_ROWS):
-                    rows.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                    columns = [column.to_pylist() for column in batch.columns]
+                    if not n_quoted:
+                        rows.writerows(zip(*columns, strict=True))
+                        continue
+                    columns[n_quoted:] = map(self.quoted, columns[n_quoted:])
+                    stream.writelines(self.separator.join(row) + self.line_end for row in zip(*columns, strict=True))
 
             yield write
