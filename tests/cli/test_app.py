@@ -524,8 +524,9 @@ def test_advice_on_one_of_several_classes_by_a_metric(tmp_path, monkeypatch, cap
     table.to_csv(tmp_path / "a.csv", index=False)
     given = ("advise", tmp_path / "a.csv", "--target", "y", "--learner", "logistic", "--minutes", "0")
     for chosen, expected in ((("--positive", "2"), "2"), ((), "3")):
-        code, out, err = run(monkeypatch, capsys, *given, *chosen, "--metric", "log_loss")
-        assert (code, err) == (0, "")
+        code, out, err = run_with_stages(monkeypatch, capsys, *given, *chosen, "--metric", "log_loss")
+        assert (code, err) == (0, "comparing remedies, one repetition, however long it takes ...\n")
+        assert "1 repetition of 5 train-test splits of 160 rows" in out
         assert out.startswith(f"Class {expected} against all others.")
         assert "gain: by how much log loss (of probabilities; sure and wrong costs most) is lower than after" in out
         assert f"y = (y == {expected}).astype(int)" in out
@@ -678,6 +679,17 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, monkeypatch, capsys, 
     _, *more = err.strip().splitlines()
     assert all(line.startswith("try: scorefield ") for line in more)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_balanced_table_is_written_as_it_is(tmp_path, monkeypatch, capsys):
+    content = 'a,name,fraud\n1.50,"x",0\n,y,1\n0,"p, q",0\n7,z,1\n'
+    (tmp_path / "a.csv").write_text(content)
+    given = ("resample", tmp_path / "a.csv", "--target", "fraud", "-o", tmp_path / "b.csv")
+    code, out, err = run(monkeypatch, capsys, *given, "--quiet")
+    assert (code, out, err, (tmp_path / "b.csv").read_text()) == (0, "", "", content)
+    code, out, err = run(monkeypatch, capsys, *given, "--force")
+    assert (code, (tmp_path / "b.csv").read_text()) == (0, content)
+    assert "no rows were added: no class is smaller than asked for" in out
 
 
 def test_paths_that_cannot_be(tmp_path, frame, monkeypatch, capsys):

@@ -133,6 +133,8 @@ def resample(
         write_parts(output, parts, like=table.file, replace=force)
     for label in before:
         say(quiet, f"{target}={label}: {before[label]} rows before, {after[label]} after")
+    if len(result) == len(table):
+        say(quiet, "no rows were added: no class is smaller than asked for; --strategy names counts")
     blank = commands.blank_columns(table.frame, result[len(table) :])
     if blank:
         say(quiet, f"left blank in the new rows: {', '.join(blank)}")
@@ -268,7 +270,13 @@ def advise(
     data: Data,
     target: Target,
     reading: Reading,
-    minutes: Annotated[float, typer.Option(min=0, help="Time to spend; more time gives narrower intervals.")] = 2.0,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="Time to spend; more time gives narrower intervals. One repetition is always finished, 0 gives one.",
+        ),
+    ] = 2.0,
     learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=one_of(LEARNERS))] = "forest",
     metric: Annotated[
         str,
@@ -298,7 +306,8 @@ def advise(
     from scorefield.cli import commands
 
     quiet = quiet or as_json
-    announce(f"comparing remedies, about {minutes:g} minutes", quiet)
+    time_given = f"about {minutes:g} minutes" if minutes else "one repetition, however long it takes"
+    announce(f"comparing remedies, {time_given}", quiet)
     with progress_bar(error_console(), quiet, left=True) as bar:
         task = bar.add_task("comparing remedies", total=None)
         advice = commands.advise(
