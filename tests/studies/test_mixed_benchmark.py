@@ -9,7 +9,7 @@ from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import scores
 from scorefield.studies.benchmark import mixed, mixed_tables
-from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS, OURS_CLEAR
+from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS_CLEAR, SHARING
 
 CONFIG = {"tables": ["people"], "n_folds": 2, "n_repeats": 3, "max_rows": 200, "protocol": 0}
 
@@ -77,7 +77,7 @@ def test_resampled_tables_keep_their_rows_and_are_balanced(people, monkeypatch):
     frame, y = people
     monkeypatch.setattr(mixed, "ScoreOverSampler", lambda **options: _NoSampler())
     arms = {name: resample() for name, resample in mixed.oversampled(frame, y, 0)}
-    assert set(arms) == {"random", "SMOTENC", OURS, OURS_CLEAR}
+    assert set(arms) == {"random", "SMOTENC", SHARING, OURS_CLEAR}
     X, labels = arms["SMOTENC"]
     pd.testing.assert_frame_equal(X[: len(frame)], frame, check_dtype=False)
     assert np.bincount(labels).tolist() == [np.sum(y == 0)] * 2
@@ -94,7 +94,9 @@ def test_oversampling_rows_have_every_remedy(people, monkeypatch):
     monkeypatch.setattr(mixed, "ScoreOverSampler", lambda **options: _NoSampler())
     rows = mixed.run_oversampling(0, CONFIG)
     logistic = {row["arm"]: row for row in rows if row["learner"] == "logistic"}
-    assert set(logistic) == {"nothing", "class weights", "tuned threshold", "random", "SMOTENC", OURS, OURS_CLEAR}
+    assert set(logistic) == {"nothing", "class weights", "tuned threshold", "random", "SMOTENC", SHARING, OURS_CLEAR}
     same = ("average_precision", "brier", "f1")
-    assert [logistic[OURS][name] for name in same] == [logistic["nothing"][name] for name in same]  # no row was added
+    assert [logistic[SHARING][name] for name in same] == [
+        logistic["nothing"][name] for name in same
+    ]  # no row was added
     assert logistic["random"]["brier"] > logistic["nothing"]["brier"]

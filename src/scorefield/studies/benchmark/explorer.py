@@ -7,8 +7,8 @@ import numpy as np
 
 from scorefield.display.html import Raw
 from scorefield.evaluation.metrics import LOWER_IS_BETTER
-from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS, OURS_CLEAR
-from scorefield.studies.benchmark.summaries import METRICS, scores_by_learner
+from scorefield.studies.benchmark.arms import OUR_CLASSIFIER
+from scorefield.studies.benchmark.summaries import METRICS, OUR_ARMS, scores_by_learner
 
 MEASURES = ("average_precision", "log_loss", "brier", "f1", "f1_tuned", "roc_auc", "seconds")
 
@@ -20,7 +20,7 @@ def explorer(found):
     if not results:
         return Raw("")
     text = (importlib.resources.files(__package__) / "explorer.html").read_text(encoding="utf-8")
-    ours = [OUR_CLASSIFIER, OURS_CLEAR, OURS]
+    ours = [OUR_CLASSIFIER, *OUR_ARMS]
     return Raw(text.replace("/*RESULTS*/", _embedded(results)).replace("/*OURS*/", _embedded(ours)))
 
 

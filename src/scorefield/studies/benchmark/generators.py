@@ -8,7 +8,7 @@ import importlib.util
 import numpy as np
 
 from scorefield.evaluation.remedies import NOTHING, learners
-from scorefield.studies.benchmark.arms import OURS, OURS_CLEAR, GeneratorOverSampler, over_samplers
+from scorefield.studies.benchmark.arms import OURS_CLEAR, SHARING, GeneratorOverSampler, over_samplers
 from scorefield.studies.benchmark.oversampling import (
     OVERSAMPLING_PROTOCOL,
     SPLITS,
@@ -20,7 +20,7 @@ from scorefield.studies.benchmark.oversampling import (
 from scorefield.studies.benchmark.summaries import show_generators
 from scorefield.studies.engine.experiment import Experiment
 
-BESIDE = ("noise .3", "SMOTE", OURS, OURS_CLEAR)
+BESIDE = ("noise .3", "SMOTE", SHARING, OURS_CLEAR)
 # At most 16 columns: ForestDiffusion trains 50 models a column.
 NARROW = ("ecoli", "yeast_me2", "mammography", "wine_quality", "abalone_19", "abalone", "letter_img", "pen_digits")
 NRGBOOST = {

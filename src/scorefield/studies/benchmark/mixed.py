@@ -19,7 +19,7 @@ from scorefield.estimators.oversampling import ScoreOverSampler
 from scorefield.evaluation.metrics import measured
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS, TunedThreshold, boosting, weighted
 from scorefield.studies.benchmark import mixed_tables
-from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS, OURS_CLEAR, TUNED_BOOSTING
+from scorefield.studies.benchmark.arms import OUR_CLASSIFIER, OURS_CLEAR, SHARING, TUNED_BOOSTING
 from scorefield.studies.benchmark.classifiers import TunedSVM, tuned_boosting
 from scorefield.studies.benchmark.mixed_tables import codes, filled_codes, one_hot
 from scorefield.studies.benchmark.oversampling import (
@@ -171,7 +171,7 @@ def oversampled(frame, y, seed):
     """Resampled tables by the name of the arm."""
     yield "random", lambda: RandomOverSampler(random_state=seed).fit_resample(frame, y)
     yield "SMOTENC", lambda: smotenc(frame, y, seed)
-    yield OURS, lambda: ScoreOverSampler(random_state=seed).fit_resample(frame, y)
+    yield SHARING, lambda: ScoreOverSampler(random_state=seed, purpose="sharing").fit_resample(frame, y)
     clear = ScoreOverSampler(random_state=seed, purpose="sharing", where="clear", bounds=None)
     yield OURS_CLEAR, lambda: clear.fit_resample(frame, y)
 
@@ -234,7 +234,8 @@ MIXED = _experiment(
 MIXED_OVERSAMPLING = _experiment(
     "mixed-oversampling",
     "Remedies for imbalance on mixed tables",
-    "Four raw tables of numbers, text, spikes and gaps before three learners",
+    "Four raw tables of numbers, text, spikes and gaps before three learners; `mixed-learning` has the present default "
+    "of ScoreOverSampler",
     run_oversampling,
     show_mixed_oversampling,
     OVERSAMPLED,

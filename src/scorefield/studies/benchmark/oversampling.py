@@ -198,7 +198,8 @@ OVERSAMPLING = Experiment(
     "oversampling",
     "Remedies for imbalance before five learners",
     "22 tables of imbalanced-learn's collection, thinned to 3,000 rows; half of a table's rows are in every training "
-    "part, the rest is tested by two-fold cross-validation; every 44 seeds repeat it.",
+    "part, the rest is tested by two-fold cross-validation; every 44 seeds repeat it. ScoreOverSampler is "
+    "that for sharing, which was its default when these rows were made; `learning` has the present one.",
     run,
     show_oversampling,
     len(tables.TABLES) * SPLITS["n_folds"] * SPLITS["n_repeats"],

@@ -22,16 +22,19 @@ from scorefield.evaluation.ranks import (
 from scorefield.evaluation.remedies import NOTHING, THRESHOLD, WEIGHTS
 from scorefield.evaluation.statistics import FAILS, HOLDS, WITHIN_NOISE, estimate
 from scorefield.studies.benchmark.arms import (
+    DISTILLED,
     OUR_CLASSIFIER,
     OURS,
     OURS_CLEAR,
     OURS_TUNED,
+    SHARING,
     TUNED_BOOSTING,
 )
 from scorefield.studies.engine.experiment import Claim, Figure, Section, Table
 
 RANKED = ("average_precision", "roc_auc", "f1", "f1_tuned", "brier", "log_loss")
 METRICS = {name: NAMES[name] for name in (*RANKED, "seconds", "megabytes")} | {"f1": "F1 at .5"}
+OUR_ARMS = (OURS, SHARING, OURS_CLEAR, OURS_TUNED, DISTILLED)
 REFERENCES = (NOTHING, THRESHOLD, "noise .3", "SMOTE", "ADASYN")
 RIVALS = ("naive Bayes", "QDA", "KDE", "GMM", "paper's")
 PROBABILITY_METRICS = ("average_precision", "log_loss", "brier")
@@ -154,7 +157,7 @@ def gains_figure(by_learner, name, caption, metric="average_precision"):
                 gain = scores.gain(arm, NOTHING, metric)
                 found = estimate(gain)
                 reach = found.high - found.mean if found.n > 1 else 0
-                color = COLOURS[arm in (OURS, OURS_CLEAR, OURS_TUNED)]
+                color = COLOURS[arm in OUR_ARMS]
                 ax.errorbar(gain.mean(), place, xerr=reach, fmt="o", color=color, markersize=4)
             ax.axvline(0, color="0.6", linewidth=1)
             ax.set(title=learner, yticks=range(len(arms)), yticklabels=arms, xlabel=f"gain, {METRICS[metric]}")
@@ -210,7 +213,7 @@ def show_oversampling(rows):
             f"discoveries controlled), wins / ties / losses with ties within {EQUIVALENT}; last, tables where the "
             "corrected interval of the gain in average precision excludes zero."
         )
-        tables.append(_paired_table(scores, caption, [OURS, OURS_CLEAR, OURS_TUNED], [*REFERENCES, OURS]))
+        tables.append(_paired_table(scores, caption, [SHARING, OURS_CLEAR, OURS_TUNED], [*REFERENCES, SHARING]))
         caption = f"{learner}: mean ranks in average precision; a bar joins arms that are not told apart at 5 %."
         figures.append(critical_difference_figure(scores, f"ranks-{learner}", caption))
     for metric in ("average_precision", "f1", "f1_tuned", "brier"):
@@ -250,7 +253,7 @@ def show_mixed_oversampling(rows):
 
 
 def show_generators(rows):
-    known = {OURS, OURS_CLEAR, *REFERENCES}  # claims about them are tested on all tables
+    known = {SHARING, OURS_CLEAR, *REFERENCES}  # claims about them are tested on all tables
     rivals = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if arm not in known]
     return _show_without_thresholds(rows, rivals, "narrow tables", "peers")
 
