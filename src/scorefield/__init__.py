@@ -21,6 +21,8 @@ _PUBLIC = {
     "export_onnx": "export.export",
     "export_json": "export.export",
     "encode_rows": "export.export",
+    "save_model": "files.model_files",
+    "load_model": "files.model_files",
     "find_boundary": "explanations.posterior",
     "posterior_score": "explanations.posterior",
     "posterior_gradient": "explanations.posterior",

@@ -239,7 +239,7 @@ def fitted(tmp_path_factory, mixed):
 
 def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatch, capsys):
     from scorefield.data import tables
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
     folder, table = fitted
     monkeypatch.setattr(tables, "PART_ROWS", 50)
@@ -248,7 +248,7 @@ def test_predict_scores_like_the_estimator_in_parts(fitted, tmp_path, monkeypatc
     )
     assert (code, out.splitlines()[0]) == (0, "scored 180 rows")
     found = pd.read_csv(tmp_path / "s.csv")
-    stored = load_model(folder / "m.skops")
+    stored = load_classifier(folder / "m.skops")
     model = stored["model"]
     assert stored["target"] == "fraud"
     X = table.drop(columns="fraud")
@@ -289,7 +289,7 @@ def test_a_pipe_gets_one_line_for_each_stage(tmp_path, frame, monkeypatch, capsy
 
 
 def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
     folder, table = fitted
     rows = table.iloc[[0, 1, 178, 179]]
@@ -301,7 +301,7 @@ def test_rows_are_explained(fitted, tmp_path, monkeypatch, capsys):
     assert "->" in out
     assert "hour:" not in out.partition("nearest credible rows of yes")[2]
     found = pd.read_csv(tmp_path / "c.csv")
-    model = load_model(folder / "m.skops")["model"]
+    model = load_classifier(folder / "m.skops")["model"]
     logs = model.predict_log_proba(rows.drop(columns="fraud"))
     np.testing.assert_allclose(found["log_odds"], logs[:, 1] - logs[:, 0], atol=1e-3)
     parts = found[["amount", "count", "hour", "country"]].sum(axis=1)
@@ -411,10 +411,10 @@ def test_export_writes_what_other_programs_run(fitted, tmp_path, monkeypatch, ca
     import onnxruntime
 
     from scorefield import encode_rows
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
     folder, table = fitted
-    model, X = load_model(folder / "m.skops")["model"], table.drop(columns="fraud")
+    model, X = load_classifier(folder / "m.skops")["model"], table.drop(columns="fraud")
     code, out, err = run(monkeypatch, capsys, "export", folder / "m.skops", tmp_path / "m.onnx")
     assert (code, out, err) == (0, f"wrote {tmp_path / 'm.onnx'}\n", "")
     label, probabilities = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"rows": encode_rows(model, X)})

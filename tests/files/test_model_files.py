@@ -2,14 +2,35 @@
 
 import io
 import json
+import pathlib
+import sys
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 
-from scorefield import Langevin, ScoreClassifier, ScoreDensity, __version__
-from scorefield.files.model_files import MAX_UNPACKED, load_model, save_model
+import scorefield
+from scorefield import (
+    Langevin,
+    MixedEncoder,
+    PriorCorrectedClassifier,
+    ScoreClassifier,
+    ScoreDensity,
+    ScoreFeatures,
+    ScoreImputer,
+    ScoreOutlierDetector,
+    ScoreOverSampler,
+    __version__,
+    load_model,
+    save_model,
+)
+from scorefield.data.formats import Reading
+from scorefield.files.model_files import MAX_UNPACKED, _read_stored, load_classifier, write_stored
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 LABELS = np.repeat(["a", "b", "c"], 20)
@@ -27,7 +48,7 @@ def stored(model):
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.skops"
-    save_model(path, stored(fitted()))
+    write_stored(path, stored(fitted()))
     return path
 
 
@@ -140,13 +161,122 @@ def test_other_files_are_refused(tmp_path, content):
         load_model(path)
 
 
-def test_only_classifiers_are_loaded(tmp_path):
+def test_commands_take_classifiers_of_named_columns(tmp_path):
     path = tmp_path / "model.skops"
-    save_model(path, stored(ScoreDensity(model="gaussian").fit(ROWS)))
-    with pytest.raises(ValueError, match="holds a ScoreDensity, not a classifier"):
-        load_model(path)
+    save_model(ScoreDensity(model="gaussian").fit(ROWS), path)
+    with pytest.raises(ValueError, match=r"got a ScoreDensity; open it in Python with scorefield.load_model"):
+        load_classifier(path)
+    save_model(ScoreClassifier(ScoreDensity(model="gaussian")).fit(ROWS, LABELS), path)
+    with pytest.raises(ValueError, match="fitted to an array; fit it to a DataFrame"):
+        load_classifier(path)
+
+
+def test_what_a_file_cannot_hold_is_refused(tmp_path):
+    path = tmp_path / "model.skops"
+    density = ScoreDensity(model="gaussian", random_state=np.random.default_rng(0))
     with pytest.raises(ValueError, match="got a Generator; use an integer as random_state"):
-        save_model(path, stored(ScoreClassifier(random_state=np.random.default_rng(0))))
+        save_model(density.fit(ROWS), path)
+    with pytest.raises(NotFittedError):
+        save_model(ScoreClassifier(), path)
+    with pytest.raises(ValueError, match="got a ScoreOverSampler; store the rows"):
+        save_model(ScoreOverSampler(), path)
+    corrected = PriorCorrectedClassifier(GaussianNB()).fit(ROWS, LABELS)
+    with pytest.raises(ValueError, match=r"got a PriorCorrectedClassifier; .* pickle it"):
+        save_model(corrected, path)
+    with pytest.raises(ValueError, match="got a GaussianNB; pickle it"):
+        save_model(GaussianNB().fit(ROWS, LABELS), path)
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("theirs")
+    with pytest.raises(FileExistsError):
+        save_model(ScoreDensity(model="gaussian").fit(ROWS), path, replace=False)
+    assert path.read_text() == "theirs"
+
+
+def test_without_skops_the_error_says_what_to_install(tmp_path, monkeypatch):
+    model = ScoreDensity(model="gaussian").fit(ROWS)
+    monkeypatch.setitem(sys.modules, "skops", None)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'scorefield\[io\]'"):
+        save_model(model, tmp_path / "model.skops")
+
+
+def test_every_estimator_is_stored_or_refused_with_a_reason():
+    from scorefield.files.model_files import ESTIMATORS, REMEDIES
+
+    public = {name for name in scorefield.__all__ if hasattr(getattr(scorefield, name), "fit")}
+    refused = {*REMEDIES, "LabellingClassifier"}  # that of studies, told to be pickled like estimators from elsewhere
+    assert {*ESTIMATORS, "DistilledClassifier"} == {
+        name for name in public - refused if not hasattr(getattr(scorefield, name), "fit_resample")
+    }
+
+
+def mixed_table():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.normal(size=60), "zip": rng.choice(["01", "02", "03"], 60)})
+    table.loc[::7, "size"] = np.nan
+    return table
+
+
+LIGHT = ScoreDensity(model="energy", hidden=(4,), max_steps=10)
+ANY_TABLE = [
+    (LIGHT, ("score_samples", "grad_log_density")),
+    (ScoreImputer(hidden=(4,), max_steps=10, random_state=0), ("transform",)),
+    (ScoreOutlierDetector(LIGHT, random_state=0), ("score_samples", "predict")),
+    (ScoreFeatures(LIGHT, passthrough=True, per_class=True, random_state=0), ("transform",)),
+    (MixedEncoder("one-hot"), ("transform",)),
+]
+
+
+@pytest.mark.parametrize(("kind", "as_path"), [("numbers", pathlib.Path), ("mixed", str)])
+@pytest.mark.parametrize(("estimator", "methods"), ANY_TABLE, ids=lambda x: type(x).__name__)
+def test_estimators_come_back_as_they_were(tmp_path, estimator, methods, kind, as_path):
+    X = ROWS if kind == "numbers" else mixed_table()
+    model = clone(estimator).fit(X, LABELS)
+    path = as_path(tmp_path / "model.skops")
+    save_model(model, path)
+    found = load_model(path)
+    assert type(found) is type(model)
+    assert str(found.get_params()) == str(model.get_params())
+    for method in methods:
+        expected, got = getattr(model, method)(X), getattr(found, method)(X)
+        assert type(got) is type(expected)
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(expected))
+
+
+@pytest.mark.parametrize("labels", [[3, 7, 9], [True, False, True], ["a", "b", "c"], [1.0, 2.0, 3.0]], ids=str)
+def test_types_of_labels_come_back(tmp_path, labels):
+    y = np.repeat(np.array(labels), 20)
+    model = ScoreClassifier(ScoreDensity(model="gaussian")).fit(ROWS, y)
+    save_model(model, tmp_path / "model.skops")
+    found = load_model(tmp_path / "model.skops")
+    assert found.classes_.dtype == model.classes_.dtype
+    assert found.predict(ROWS).tolist() == model.predict(ROWS).tolist()
+    assert {type(label) for label in found.predict(ROWS).tolist()} == {type(labels[0])}
+
+
+def test_commands_read_what_python_wrote_and_python_what_they_wrote(tmp_path):
+    from scorefield.cli import commands
+
+    table = mixed_table().assign(kind=np.repeat([0, 1], 30))
+    light = ScoreClassifier(n_members=1, hidden=(4,), max_steps=10, random_state=0)
+    save_model(light.fit(table[["size", "zip"]], table["kind"]), tmp_path / "m.skops")
+    stored = load_classifier(tmp_path / "m.skops")
+    table.to_csv(tmp_path / "new.csv", index=False)  # 01 in a file of its own would be a number
+    rows = commands.rows_for(stored, tmp_path / "new.csv", Reading())
+    assert rows["zip"].tolist() == table["zip"].tolist()
+    np.testing.assert_array_equal(stored["model"].predict_proba(rows), light.predict_proba(table[["size", "zip"]]))
+    assert list(commands.sample(stored, "1", 3, 0).columns) == ["size", "zip", "label"]
+
+    theirs = {"target": "kind", "columns": ["size", "kind", "zip"], "integers": ["size"]}
+    theirs["reading"] = {"forms": {"zip": "text"}, "na": ["none"]}
+    write_stored(tmp_path / "m.skops", {"model": light, **theirs})
+    found = load_model(str(tmp_path / "m.skops"))
+    assert found.table_ == theirs
+    save_model(found, tmp_path / "again.skops")
+    assert load_model(tmp_path / "again.skops").table_ == theirs
+    found.fit(table[["zip"]], table["kind"])  # of other columns now
+    save_model(found, tmp_path / "again.skops")
+    assert load_model(tmp_path / "again.skops").table_["columns"] == ["zip", "label"]
 
 
 DENSITIES = [
@@ -159,8 +289,8 @@ DENSITIES = [
 @pytest.mark.parametrize("density", DENSITIES)
 def test_a_loaded_model_is_the_stored_one(tmp_path, density):
     model = fitted(density=density)
-    save_model(tmp_path / "model.skops", stored(model))
-    found = load_model(tmp_path / "model.skops")
+    write_stored(tmp_path / "model.skops", {**stored(model)})
+    found = _read_stored(tmp_path / "model.skops")
     assert found["version"] == __version__
     assert (found["target"], found["columns"]) == ("kind", ["x", "y", "kind"])
     for method in ("predict", "predict_proba", "score_samples", "grad_log_density"):

@@ -62,7 +62,7 @@ def fit(
             table = tables.read_labelled(data, target, reading)
 
     from scorefield.cli import commands
-    from scorefield.files.model_files import save_model
+    from scorefield.files.model_files import write_stored
 
     announce("learning", quiet)
     if in_parts:
@@ -75,7 +75,7 @@ def fit(
     model = stored["model"]
     judged = "" if in_parts or quiet else commands.judged(model, table.frame, target, seed)
     vars(model).pop("held_out_proba_", None)  # of the fitted rows, which the file does not hold either
-    save_model(output, stored, replace=force)
+    write_stored(output, stored, replace=force)
     say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns{judged}")
     say(quiet, f"wrote {output}")
 
@@ -106,13 +106,13 @@ def distill(
         table = tables.read_labelled(data, target, reading)
 
     from scorefield.cli import commands
-    from scorefield.files.model_files import save_model
+    from scorefield.files.model_files import write_stored
 
     announce("learning and teaching", quiet)
     stored = commands.distill(
         table.frame, target, estimator=estimator, reading=reading, file=table.file, seed=seed, verbose=verbose(quiet)
     )  # fmt: skip
-    save_model(output, stored, replace=force)
+    write_stored(output, stored, replace=force)
     model = stored["model"]
     say(quiet, f"taught {model.kind} by {len(table)} rows and {model.n_new_rows_} new ones")
     say(quiet, f"wrote {output}")
@@ -138,9 +138,9 @@ def predict(
     kept = tables.kept_names(file, words(keep))
 
     from scorefield.cli import commands
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    stored = load_model(model)
+    stored = load_classifier(model)
     like = commands.spelling_labels(stored, output_file(output, file), f"predicted_{stored['target']}")
     reading = commands.reading_for(stored, reading)
     with progress_bar(error_console(), quiet) as bar:
@@ -182,9 +182,9 @@ def sample(
     _check_model_file(model)
 
     from scorefield.cli import commands
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    stored = commands.check_has_energy(load_model(model), "generate rows")
+    stored = commands.check_has_energy(load_classifier(model), "generate rows")
     with working("sampling", quiet):
         table = commands.sample(stored, label, n, seed, ids, given=given, constraints=constraint)
     write_parts(output, [table], like=commands.file_like_fitted(stored), replace=force)
@@ -225,9 +225,9 @@ def explain(
     from scorefield.cli import commands
     from scorefield.explanations.explanation import SHOWN_ROWS
     from scorefield.explanations.explanation import explain as explain_rows
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    found = commands.check_has_energy(load_model(model), "explain rows")
+    found = commands.check_has_energy(load_classifier(model), "explain rows")
     label, wanted = (commands.known_label(found, *given) for given in ((label, "--label"), (target, "--target")))
     rows = commands.rows_for(found, data, reading)
     shown = rows if output is not None or as_json else rows[:SHOWN_ROWS]
@@ -278,9 +278,9 @@ def drift(
 
     from scorefield.cli import commands
     from scorefield.evaluation.drift import drift as compare
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    stored = commands.check_has_energy(load_model(model), "look for drift")
+    stored = commands.check_has_energy(load_classifier(model), "look for drift")
     before, after = (commands.rows_for(stored, data, reading) for data in (reference, new))
     with working("comparing", quiet):
         found = compare(stored["model"], after, before, level=level, random_state=seed)
@@ -305,9 +305,9 @@ def export(
 
     from scorefield.cli import commands
     from scorefield.export.export import export_json, export_onnx
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    stored = commands.check_has_energy(load_model(model), "export it")
+    stored = commands.check_has_energy(load_classifier(model), "export it")
     write = export_onnx if output.suffix == ".onnx" else export_json
     write(stored["model"], output, replace=force)
     say(quiet, f"wrote {output}")
@@ -318,9 +318,9 @@ def info(model: ModelFile, as_json: Json = False):
     _check_model_file(model)
 
     from scorefield.cli import commands
-    from scorefield.files.model_files import load_model
+    from scorefield.files.model_files import load_classifier
 
-    found = commands.describe(load_model(model))
+    found = commands.describe(load_classifier(model))
     if as_json:
         echo_json(found)
         return

@@ -86,6 +86,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     agreement_ : float
         Share of the new rows for which learner and teacher predict the same class.
     classes_ : ndarray
+    frequencies_ : ndarray of shape (classes,)
+        Share of each class in the real rows, by their weights.
     n_features_in_ : int
 
     Notes
@@ -152,6 +154,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()}.")
+        counts = np.bincount(codes, weights)
+        self.frequencies_ = counts / counts.sum()
         rng = np.random.default_rng(seed_from(self.random_state))
         teacher = ScoreClassifier(verbose=self.verbose) if self.teacher is None else self.teacher
         self.teacher_ = fitted_teacher(rng, teacher, X, y, weights)

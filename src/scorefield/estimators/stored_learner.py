@@ -8,16 +8,23 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from scorefield.estimators._sklearn import boosted_trees
+from scorefield.estimators._sklearn import boosted_trees, sklearn_validate_data
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.distilled import DistilledClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 
 LEARNERS = ("boosting", "forest", "logistic")
 FORMS = {"boosting": "codes", "forest": "filled", "logistic": "one-hot"}  # of tables, see MixedEncoder
+KINDS = {
+    HistGradientBoostingClassifier: "boosting",
+    RandomForestClassifier: "forest",
+    LogisticRegression: "logistic",
+}
+STORED = f"a learner of {', '.join(each.__name__ for each in KINDS)}, alone or after MixedEncoder"
+REMEDY = "pickle the classifier, and load pickles only from people you trust."
 MAX_NODES = 4_000_000  # of all trees: what a model file may hold
 
 
@@ -34,8 +41,8 @@ class StoredLearner(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    encoder_ : MixedEncoder
-        What makes numbers of a table.
+    encoder_ : MixedEncoder or None
+        What makes numbers of a table; None for a table of numbers.
     trees_ : dict
         Nodes of all trees, one after the other: ``feature`` (-1 for a leaf), ``threshold``, ``left``, ``right``,
         ``missing_left`` and ``value`` (nodes, k); and the ``root`` and the ``output`` of each tree.
@@ -62,11 +69,29 @@ class StoredLearner(ClassifierMixin, BaseEstimator):
         teacher = ScoreClassifier(columns=self.columns, verbose=self.verbose)
         pipeline = make_pipeline(MixedEncoder(FORMS[self.kind], self.columns), learner)
         taught = DistilledClassifier(pipeline, teacher, random_state=self.random_state).fit(X, y)
-        self.encoder_, learner = taught.estimator_.steps[0][1], taught.estimator_.steps[1][1]
-        self.classes_, counts = np.unique(np.asarray(y), return_counts=True)
-        self.priors_ = counts / counts.sum()
-        self.n_new_rows_, self.agreement_ = taught.n_new_rows_, taught.agreement_
-        self.n_features_in_, self.feature_names_in_ = taught.n_features_in_, taught.feature_names_in_
+        return self._keep(taught, *taught.estimator_.named_steps.values())
+
+    @classmethod
+    def of(cls, taught):
+        """The learner of a fitted DistilledClassifier; others than those of `LEARNERS` are refused."""
+        steps = list(taught.estimator_.named_steps.values()) if isinstance(taught.estimator_, Pipeline) else []
+        encoder, learner = (None, taught.estimator_) if not steps else (steps[0], steps[-1])
+        kind = KINDS.get(type(learner))
+        if kind is None or len(steps) not in (0, 2) or (steps and type(encoder) is not MixedEncoder):
+            names = " after ".join(type(step).__name__ for step in reversed(steps or [learner]))
+            raise ValueError(f"Expected {STORED}, got {names}; {REMEDY}")
+        if kind == "boosting" and learner.is_categorical_ is not None:
+            raise ValueError(f"Expected boosting without categorical features, got some; {REMEDY}")
+        if kind == "logistic" and learner.solver == "liblinear" and len(learner.classes_) > 2:
+            raise ValueError(f"Expected another solver than 'liblinear' for several classes, got it; {REMEDY}")
+        return cls(kind)._keep(taught, encoder, learner)
+
+    def _keep(self, taught, encoder, learner):
+        """Keep what a learner predicts with as arrays."""
+        self.encoder_, self.classes_, self.priors_ = encoder, taught.classes_, taught.frequencies_
+        for name in ("n_new_rows_", "agreement_", "n_features_in_", "feature_names_in_"):
+            if hasattr(taught, name):
+                setattr(self, name, getattr(taught, name))
         if self.kind == "boosting":
             self.trees_, self.intercepts_ = boosted_trees(learner)
         elif self.kind == "forest":
@@ -75,10 +100,16 @@ class StoredLearner(ClassifierMixin, BaseEstimator):
             self.weights_, self.intercepts_ = learner.coef_, learner.intercept_
         return self
 
+    def _numbers(self, X):
+        if self.encoder_ is not None:
+            return self.encoder_.transform(X)
+        takes_nan = "allow-nan" if self.kind != "logistic" else True
+        return sklearn_validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=takes_nan)
+
     def predict_proba(self, X):
         """p(y | x), shape (n, classes)."""
         check_is_fitted(self)
-        numbers = self.encoder_.transform(X)
+        numbers = self._numbers(X)
         if self.kind == "forest":
             numbers = numbers.astype(np.float32)  # as scikit-learn's trees see them
             return _sum_of_trees(self.trees_, numbers, len(self.classes_)) / len(self.trees_["root"])
@@ -107,7 +138,7 @@ def _forest_trees(forest):
                 "threshold": tree.threshold,
                 "left": tree.children_left + start,
                 "right": tree.children_right + start,
-                "missing_left": np.zeros(len(leaf), bool),  # there are no missing cells
+                "missing_left": np.asarray(tree.missing_go_to_left).astype(bool),
                 "value": tree.value[:, 0] / tree.value[:, 0].sum(axis=1, keepdims=True),
             }
         )
