@@ -31,6 +31,8 @@ def _limited(tasks, tables, arms, learners):
         if "parts" in config:
             parts = [part for part in config["parts"]
                      if (arms is None or part[0] in arms) and (learners is None or part[1] in learners)]  # fmt: skip
+            if not parts:
+                continue  # an arm of numeric tables alone
             config = {**config, "parts": parts}
         found.append((experiment, seed, config))
     return found

@@ -4,8 +4,18 @@ import time
 
 from scorefield.evaluation.ranks import corrected_share
 from scorefield.evaluation.remedies import NOTHING
-from scorefield.studies.demo.page import TEST_SHARE, write_page
-from scorefield.studies.demo.penguins import CLASSIFIER, KEPT, OURS, RARE, TARGET, Settings, compare, describe, generate
+from scorefield.studies.demo.page import TEST_SHARE, named, write_page
+from scorefield.studies.demo.penguins import (
+    CLASSIFIER,
+    KEPT,
+    RARE,
+    TARGET,
+    TAUGHT,
+    Settings,
+    compare,
+    describe,
+    generate,
+)
 
 
 def tell(folder, *, say, settings=None, progress=lambda done, total: None):
@@ -30,7 +40,7 @@ def tell(folder, *, say, settings=None, progress=lambda done, total: None):
     generated = generate(penguins, settings)
     judged = generated.against_unseen.sentences[-2]
     say(f"3/5 judge     {len(generated.rows)} new rows in {generated.seconds:.0f} s. {judged}")
-    say(f"4/5 compare   {settings.n_splits} splits, before and after over-sampling")
+    say(f"4/5 compare   {settings.n_splits} splits: learners alone, after over-sampling, and taught")
     rows = []
     for seed in range(settings.n_splits):
         progress(seed, settings.n_splits)
@@ -45,7 +55,6 @@ def tell(folder, *, say, settings=None, progress=lambda done, total: None):
 
 def _lines(rows):
     """Brier scores of the main arms."""
-    for learner, remedy in (("forest", NOTHING), ("forest", OURS), (CLASSIFIER, NOTHING)):
+    for learner, remedy in (("boosting", NOTHING), ("boosting", TAUGHT), (CLASSIFIER, NOTHING)):
         found = [row["brier"] for row in rows if (row["learner"], row["remedy"]) == (learner, remedy)]
-        name = learner if remedy == NOTHING else f"{learner} after {remedy}"
-        yield f"Brier score of {RARE}, {name}: {corrected_share(found, TEST_SHARE)}"
+        yield f"Brier score of {RARE}, {named(learner, remedy)}: {corrected_share(found, TEST_SHARE)}"
