@@ -114,3 +114,12 @@ def test_many_levels_are_said_to_be_pooled():
 def test_values_are_shown_as_users_write_them(values, shown):
     (row,) = describe_columns(pd.DataFrame({"x": values})).rows
     assert row["values"] == shown
+
+
+def test_dates_in_several_spellings_are_named():
+    days = pd.date_range("2024-01-05", periods=40)
+    mixed = [f"{day:%d.%m.%Y}" if i % 2 else f"{day:%Y-%m-%d}" for i, day in enumerate(days)]
+    codes = [f"{day:%d.%m.%Y}x" for day in days]
+    dates, others = describe_columns(pd.DataFrame({"day": mixed, "code": codes})).rows
+    assert dates["reason"] == "dates in several spellings, of which one alone would be read"
+    assert others["reason"] == "every value is different"

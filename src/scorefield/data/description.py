@@ -7,6 +7,7 @@ import numpy as np
 from scorefield.data.cells import NANOSECONDS, NUMERIC, Cells
 from scorefield.data.coding import fit_column
 from scorefield.data.containers import Table
+from scorefield.data.everyday import DATE
 from scorefield.data.frames import write_pandas
 from scorefield.data.keys import key_reason
 from scorefield.data.kinds import SET_ASIDE, classify, tally, wanted_kinds
@@ -234,4 +235,6 @@ def _treatment(column, levels, gaps, reason):
 def _text_reason(column, levels, counts):
     if column.kind == "text":
         return "free text"
+    if all(isinstance(level, str) and DATE.fullmatch(level) for level in levels.tolist()):
+        return "dates in several spellings, of which one alone would be read"
     return "every value is different" if len(levels) == counts.sum() else "most values are different"
