@@ -1,6 +1,7 @@
 """Commands on tables in German and American spelling: pandas reads its output as it reads the table."""
 
 import functools
+import json
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from scorefield.cli import commands
 from scorefield.cli.app import app
+from scorefield.evaluation import advice
 
 N = 90
 GERMAN = {"sep": ";", "decimal": ","}
@@ -49,7 +51,6 @@ def american_table():
 
 
 TABLES = {"german": (german_table(), "Storno", GERMAN), "american": (american_table(), "churn", {"sep": ","})}
-KEYS = ("Kunde", "customer_id")
 
 
 @pytest.fixture(params=TABLES)
@@ -74,7 +75,7 @@ def scorefield(*arguments):
 def assert_reads_alike(path, source, reading, *, all_levels=True, filled=False):
     """The same dtypes, and no level that the source has not."""
     before, after = (pd.read_csv(name, **reading) for name in (source, path))
-    for name in set(before) - set(KEYS):
+    for name in before:
         assert name in after
         if not (filled and before[name].hasnans):  # whole numbers without missing values are integers to pandas
             assert before[name].dtype == after[name].dtype, name
@@ -108,12 +109,32 @@ def test_rows_are_added_and_filled_in_the_same_spelling(case):
     own, both = (pd.read_csv(name, **as_text) for name in (path, more))
     pd.testing.assert_frame_equal(both.iloc[: len(own)], own)
     assert_reads_alike(more, path, reading)
-    generated = pd.read_csv(more, **reading).iloc[len(pd.read_csv(path, **reading)) :]
-    assert generated.drop(columns=[name for name in KEYS if name in generated]).notna().any().all()
+    generated, key = pd.read_csv(more, **reading).iloc[len(own) :], own.columns[0]
+    assert generated.notna().any().all()
+    assert generated[key].is_unique
+    assert not set(generated[key]) & set(own[key].astype(int))
     if "mass" in generated:
         assert not (generated["mass"].dropna() % 25).any()
     scorefield("impute", path, *decimal, "-o", full)
     assert_reads_alike(full, path, reading, filled=True)
+
+
+def test_rows_are_judged(case, monkeypatch):
+    path, target, reading = case
+    decimal, odd = decimal_options(reading), path.with_name("odd.csv")
+    scorefield("outliers", path, *decimal, "-o", odd)
+    assert_reads_alike(odd, path, reading)
+    assert pd.read_csv(odd, **reading)["is_outlier"].dtype == bool
+    found = json.loads(scorefield("quality", path, path, *decimal, "--json"))
+    assert found["copies"] == 1
+    assert all(column["distance"] == 0 for column in found["columns"])
+    all_remedies = advice._remedies
+    keep = ("nothing", "class weights", "SMOTE")
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {k: v for k, v in all_remedies(*a).items() if k in keep})
+    given = (path, "--target", target, *decimal, "--learner", "logistic", "--minutes", 0)
+    found = json.loads(scorefield("advise", *given, "--json"))
+    precision = {row["remedy"]: row["average_precision"] for row in found["table"]}
+    assert precision["nothing"] > 0.5  # a third of the rows; prices and the label go together
 
 
 @pytest.mark.slow
