@@ -201,12 +201,13 @@ IMPUTER = {
         "base": {**LIGHT, "random_state": 0},
         "n_draws": Acts(3),
         "columns": Acts(columns),
+        "constraints": Refused(f"{number} <= -0.5"),
         "hidden": Acts((6,)),
         "max_steps": Acts(100),
         "random_state": Acts(1),
         "verbose": PRINTS,
     }
-    for kind, columns in (("with missing", {1: "category"}), ("mixed", ROOMS))
+    for kind, columns, number in (("with missing", {1: "category"}, "x0"), ("mixed", ROOMS, "income"))
 }
 OUTLIERS = {
     "numbers": {
@@ -368,6 +369,14 @@ def every_case():
                         marks = [pytest.mark.slow] if trains and name in SLOW_MIXED else []
                         label = f"{name}-{kind}-{setting}-{number}"
                         yield pytest.param(name, kind, setting, each, id=label, marks=marks)
+
+
+@pytest.mark.parametrize("name", sorted(set(public_classes()) - set(SAMPLERS)))
+def test_settings_of_estimators_are_given_by_name(name):
+    """One positional argument at most, so that settings may be added anywhere; a learner has its teacher beside."""
+    parameters = list(inspect.signature(getattr(sf, name)).parameters.values())
+    positional = [each.name for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert len(positional) <= 1 or positional == ["estimator", "teacher"]
 
 
 @pytest.mark.parametrize("name", public_classes())

@@ -77,7 +77,7 @@ def test_names_of_columns_are_all_different():
         }
     )
     kinds = dict.fromkeys(table, "category")
-    encoder = MixedEncoder("one-hot", kinds).fit(table)
+    encoder = MixedEncoder("one-hot", columns=kinds).fit(table)
     names = encoder.get_feature_names_out().tolist()
     assert names[:6] == ["a_b_c", "a_missing", "a_missing_", "a_b_c_", "a_b_d", "a_b_e"]
     assert names[6:] == ["shop_s0", "shop_s1", "shop_s2", "shop_s3", "shop_s4", "shop_other"]

@@ -30,12 +30,14 @@ def test_nodes_of_the_line_integral(rows):
 
 def test_projections_reach_the_objective(rows):
     losses = [
-        ScoreDensity("mlp", "sliced", n_projections=n, max_steps=1, random_state=0).fit(rows).history_["held_out_loss"]
+        ScoreDensity("mlp", objective="sliced", n_projections=n, max_steps=1, random_state=0)
+        .fit(rows)
+        .history_["held_out_loss"]
         for n in (1, 2)
     ]
     assert losses[0] != losses[1]
     with pytest.raises(ValueError, match="n_projections"):
-        ScoreDensity("mlp", "sliced", n_projections=0).fit(rows)
+        ScoreDensity("mlp", objective="sliced", n_projections=0).fit(rows)
 
 
 def test_monte_carlo_nodes_belong_to_a_row(key):

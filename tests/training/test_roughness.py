@@ -52,7 +52,7 @@ def test_a_fit_to_single_rows_is_announced():
         "hidden": (64, 64),
     }
     with pytest.warns(UserWarning, match="learned single rows"):
-        ScoreDensity("mlp", "exact", max_steps=1500, **options).fit(rows)
+        ScoreDensity("mlp", objective="exact", max_steps=1500, **options).fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ScoreDensity("mlp", "exact", max_steps=50, **options).fit(rows)
+        ScoreDensity("mlp", objective="exact", max_steps=50, **options).fit(rows)

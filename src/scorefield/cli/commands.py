@@ -96,7 +96,7 @@ def outliers(table, *, contamination=None, model="auto", columns=None, seed=0, v
 
     density = ScoreDensity(model=model, columns=columns or None, verbose=verbose)
     level = "auto" if contamination is None else contamination
-    found = ScoreOutlierDetector(density, level, random_state=seed).fit(table).decision_function(table)
+    found = ScoreOutlierDetector(density, contamination=level, random_state=seed).fit(table).decision_function(table)
     return pd.DataFrame({"outlier_score": -found.astype(float), "is_outlier": found < 0})
 
 

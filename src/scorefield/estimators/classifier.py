@@ -169,6 +169,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         density="joint",
+        *,
         label_weight=1.0,
         n_members=8,
         priors=None,

@@ -196,6 +196,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
     def __init__(
         self,
         model="auto",
+        *,
         objective="auto",
         hidden=(128, 128),
         activation="silu",
@@ -212,7 +213,6 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         sampler=None,
         random_state=None,
         verbose=0,
-        *,
         tails="auto",
         n_projections=1,
         n_nodes=None,

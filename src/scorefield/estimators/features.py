@@ -59,7 +59,7 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         "passthrough": ["boolean"],
     }
 
-    def __init__(self, density=None, per_class=False, passthrough=False, random_state=None):
+    def __init__(self, density=None, *, per_class=False, passthrough=False, random_state=None):
         self.density = density
         self.per_class = per_class
         self.passthrough = passthrough

@@ -82,7 +82,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     }
 
     def __init__(
-        self, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0,
+        self, *, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0,
         constraints=None,
     ):  # fmt: skip
         self.n_draws = n_draws

@@ -68,6 +68,7 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         rule="k-nearest",
+        *,
         n_augment=0,
         n_neighbors=5,
         radius=1.0,

@@ -54,7 +54,7 @@ class MixedEncoder(TransformerMixin, BaseEstimator):
 
     _parameter_constraints = {"form": [StrOptions({"codes", "filled", "one-hot"})], "columns": [None, dict]}
 
-    def __init__(self, form="codes", columns=None):
+    def __init__(self, form="codes", *, columns=None):
         self.form = form
         self.columns = columns
 

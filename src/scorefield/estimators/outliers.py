@@ -83,7 +83,7 @@ class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
         "n_draws": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, density=None, contamination="auto", n_draws=8, random_state=None):
+    def __init__(self, density=None, *, contamination="auto", n_draws=8, random_state=None):
         self.density = density
         self.contamination = contamination
         self.n_draws = n_draws

@@ -123,6 +123,7 @@ class ScoreRegressionOverSampler(BaseEstimator):
 
     def __init__(
         self,
+        *,
         relevance="auto",
         threshold=0.8,
         sampling_strategy="auto",

@@ -67,7 +67,7 @@ class StoredLearner(ClassifierMixin, BaseEstimator):
             "logistic": LogisticRegression(max_iter=1000),
         }[self.kind]
         teacher = ScoreClassifier(columns=self.columns, verbose=self.verbose)
-        pipeline = make_pipeline(MixedEncoder(FORMS[self.kind], self.columns), learner)
+        pipeline = make_pipeline(MixedEncoder(FORMS[self.kind], columns=self.columns), learner)
         taught = DistilledClassifier(pipeline, teacher, random_state=self.random_state).fit(X, y)
         return self._keep(taught, *taught.estimator_.named_steps.values())
 

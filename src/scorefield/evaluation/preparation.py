@@ -38,11 +38,11 @@ def prepare(learner, X, columns, *, fixed):
     of_levels, n_columns = codes.categories_, len(codes.get_feature_names_out())
     interpolation = SMOTE if not of_levels else SMOTENC if len(of_levels) < n_columns else SMOTEN
     form = _form(learner)
-    again = MixedEncoder("one-hot", dict.fromkeys(of_levels, "category") or None)
+    again = MixedEncoder("one-hot", columns=dict.fromkeys(of_levels, "category") or None)
     return Preparation(
-        () if form is None else (MixedEncoder(form, kinds),),
-        (MixedEncoder("one-hot", kinds),),
-        (MixedEncoder("filled", kinds),),
+        () if form is None else (MixedEncoder(form, columns=kinds),),
+        (MixedEncoder("one-hot", columns=kinds),),
+        (MixedEncoder("filled", columns=kinds),),
         () if form == "codes" else (again,),
         interpolation,
         tuple(of_levels),

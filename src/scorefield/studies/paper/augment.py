@@ -82,7 +82,13 @@ def _rule_rows(seed, config, train, test, density, n_new):
     rows = []
     for rule, n_augment in rules:
         model = LabellingClassifier(
-            rule, n_augment, config["n_neighbors"], config["radius"], density, density.sampler, seed
+            rule,
+            n_augment=n_augment,
+            n_neighbors=config["n_neighbors"],
+            radius=config["radius"],
+            density=density,
+            sampler=density.sampler,
+            random_state=seed,
         ).fit(*train)
         row = {
             "kind": "rule",
