@@ -38,12 +38,12 @@ html_theme_options = {
     "show_prev_next": True,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
 }
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_context = {"default_mode": "auto"}
-html_sidebars = {page: [] for page in ("start", "which", "playground", "theory", "cli", "faq")}  # no pages below them
+html_sidebars = {page: [] for page in ("start", "which")}  # no pages below them
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of the benchmark's page: `python docs/pictures.py` writes them into docs."""
+"""Draw the pictures of the README, the home page and the evidence: `python docs/pictures.py` writes them into docs."""
 
 import io
 import json
@@ -6,13 +6,16 @@ import pathlib
 
 import matplotlib.pyplot as plt
 from PIL import Image
+from sklearn.frozen import FrozenEstimator
 
 from scorefield import (
     BoundaryDisplay,
     DensityDisplay,
+    ExplanationDisplay,
     SamplesDisplay,
     ScoreClassifier,
     ScoreFieldDisplay,
+    ScoreOverSampler,
     load_penguins,
 )
 from scorefield.display.displays import COLOURS
@@ -51,6 +54,46 @@ def draw():
         ax.set(xlabel=f"bill length, {unit}", ylabel=f"bill depth, {unit}")
     axes[1].get_legend().remove()
     return figure
+
+
+def draw_cards():
+    """Name to figure: one small picture for each card of the home page."""
+    penguins = load_penguins()
+    X, y = penguins.drop(columns="species"), penguins["species"]
+    two = penguins.dropna(subset=COLUMNS)
+    plane, species = (two[COLUMNS] - two[COLUMNS].mean()) / two[COLUMNS].std(), two["species"]
+    whole = ScoreClassifier(random_state=0).fit(X, y)
+    model = ScoreClassifier(random_state=0).fit(plane, species)
+    sampler = ScoreOverSampler(random_state=0, teacher=FrozenEstimator(whole))
+    more, labels = sampler.fit_resample(X, y)
+    figures = {}
+    for name in ("classify", "teach", "understand", "paper"):
+        figures[name], ax = plt.subplots(figsize=(4, 2.6), layout="constrained")
+        if name == "classify":
+            DensityDisplay.from_estimator(model, plane, ax=ax, filled=True, colorbar=False)
+            BoundaryDisplay.from_estimator(
+                model, plane, classes=["Adelie", "Chinstrap"], ax=ax, size=0, boundary_color="white", grid_resolution=40
+            )
+        elif name == "teach":
+            rare = (labels == "Chinstrap").to_numpy()
+            for part, colour, words in (
+                (~sampler.is_synthetic_, "0.6", "real"),
+                (sampler.is_synthetic_, COLOURS[1], "new"),
+            ):
+                ax.scatter(*more.loc[rare & part, COLUMNS].to_numpy(float).T, s=14, color=colour, label=words)
+            ax.legend(fontsize=8, title="rows of the rare class", title_fontsize=8)
+        elif name == "understand":
+            ExplanationDisplay.from_estimator(
+                whole, X, row=int((y == "Chinstrap").to_numpy().argmax()), n_columns=4, ax=ax
+            )
+        else:
+            ScoreFieldDisplay.from_estimator(model, plane, species, ax=ax, color="black")
+            ax.get_legend().remove()
+        if name == "understand":
+            ax.set_title("Why a Chinstrap?")
+        else:
+            ax.set(xlabel="bill length", ylabel="bill depth", xticks=[], yticks=[], title="")
+    return figures
 
 
 def draw_ranks(scores):
@@ -115,7 +158,8 @@ if __name__ == "__main__":
     plt.rcParams["svg.hashsalt"] = "scorefield"  # the same file from the same rows
     for name, figure in {**draw_benchmark(), "speed": draw_speed()}.items():
         figure.savefig(HERE / "images" / f"{name}.svg", metadata={"Date": None})
-    stream = io.BytesIO()
-    draw().savefig(stream, dpi=90)
-    few_colours = Image.open(stream).convert("RGB").quantize(256)  # less than half the size
-    few_colours.save(HERE / "_static" / "penguins.png", optimize=True)
+    for name, figure in {**draw_cards(), "penguins": draw()}.items():
+        stream = io.BytesIO()
+        figure.savefig(stream, dpi=90 if name == "penguins" else 140)
+        few_colours = Image.open(stream).convert("RGB").quantize(256)  # less than half the size
+        few_colours.save(HERE / "_static" / f"{name}.png", optimize=True)
