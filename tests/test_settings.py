@@ -380,6 +380,17 @@ def test_settings_of_estimators_are_given_by_name(name):
 
 
 @pytest.mark.parametrize("name", public_classes())
+def test_documented_defaults_are_those_of_the_signature(name):
+    """Every parameter with an entry of its own tells its default; several may share one that points elsewhere."""
+    lines = inspect.getdoc(getattr(sf, name)).splitlines()
+    for each in inspect.signature(getattr(sf, name)).parameters.values():
+        entries = [line for line in lines if line.startswith(f"{each.name} : ")]
+        if each.default is not inspect.Parameter.empty and entries:
+            default = f'"{each.default}"' if isinstance(each.default, str) else repr(each.default)
+            assert entries[0].endswith(f", default={default}"), entries[0]
+
+
+@pytest.mark.parametrize("name", public_classes())
 def test_every_parameter_is_listed(name):
     assert name in CLASSES, f"{name} has no lines here: add its parameters."
     wanted = list(inspect.signature(public_classes()[name]).parameters)

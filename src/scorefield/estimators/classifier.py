@@ -60,52 +60,53 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    density : "joint", density estimator or dict
+    density : "joint", density estimator or dict, default="joint"
         "joint" learns one energy per class on a shared trunk, from the rows and from the labels. An estimator with
         ``fit`` and ``score_samples`` (:class:`ScoreDensity`, scikit-learn's KernelDensity or GaussianMixture) is
         cloned for each class; a dict gives one per label.
-    label_weight : float
+    label_weight : float, default=1.0
         Weight of the labels' cross-entropy in the loss of the joint model; 0 is purely generative: Bayes' rule on its
         densities.
-    n_members : int
+    n_members : int, default=8
         Networks of the joint model, averaged as energies.
-    priors : None, "equal" or array of shape (n_classes,)
+    priors : None, "equal" or array of shape (n_classes,), default=None
         Class probabilities; None takes the frequencies of ``y``.
-    costs : None or array of shape (n_classes, n_classes)
+    costs : None or array of shape (n_classes, n_classes), default=None
         ``costs[true, predicted]``.
-    margin : float
+    margin : float, default=0.0
         Log odds by which a class must beat the first one: the paper's soft margin.
-    calibration : "auto" or None
+    calibration : "auto" or None, default="auto"
         "auto" makes held-out labels most likely. The joint model, from rows that its members never saw, divides log
         odds by a temperature and gives a share of them to a sparse model of the labels by rules, where that predicts
         them better: where few of many columns decide, or some by steps. Members of a kind that predicts them clearly
         worse than another kind are left out, of densities too. ``label_weight=0`` and separate densities are fitted
         anew without each of three folds, for a temperature and one constant per class. None leaves probabilities as
         Bayes' rule gives them.
-    class_weight : None, "balanced" or dict
+    class_weight : None, "balanced" or dict, default=None
         Weights of classes, as in scikit-learn; ``sample_weight`` is multiplied by them.
-    hidden : "auto" or sequence of int
+    hidden : "auto" or sequence of int, default="auto"
         Layer widths of the joint model; "auto" is (128, 128), and (64, 64) for fewer than 1,000 rows of numbers.
-    noise : float
+    noise : float, default=0.3
         Noise of the joint model in units of the spread within classes.
-    max_steps : "auto" or int
+    max_steps : "auto" or int, default="auto"
         Training steps of the joint model at most; "auto" is 500, and more for tables of over 10,000
         rows of numbers in memory.
-    columns : None or dict
+    columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
-    random_state : None, int or generator
-    verbose : int
-    rules : "auto" or None
+    random_state : None, int or generator, default=None
+        Seeds all random numbers; the same integer gives the same results, and None others in each run.
+    verbose : int, default=0
+    rules : "auto" or None, default="auto"
         "auto" gives rules the share of the probabilities that held-out labels ask for, with ``calibration="auto"`` and
         labels that are learned; None leaves them out.
     common_per_rare : int or None, default=10
         Large tables in memory: rows of a class that labels are learned from, per row of all rarer classes together.
         Classes of up to 50,000 rows are learned whole, and so are the rarest. Probabilities are those of the whole
         table, by the known shares. None learns from all rows.
-    denoising_weight : float
+    denoising_weight : float, default=1.0
         Weight of denoising score matching in the loss of the joint model. With 0 it learns the labels alone: a plain
         ensemble of networks, without densities, rows or fields.
-    constraints : None, str or list
+    constraints : None, str or list, default=None
         Relations between columns that :meth:`sample` keeps in every row, such as ``"start <= end"``, ``"total == a +
         b"`` or ``("start", "<=", "end")``: sums of columns and numbers, compared by <=, <, ==, > or >=. Names with
         spaces or signs are quoted. A missing cell keeps a relation; fitted rows that violate one are refused.

@@ -69,66 +69,67 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
 
     Parameters
     ----------
-    model : {"auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion"}
+    model : {"auto", "gaussian", "mixture", "kernel", "energy", "mlp", "diffusion"}, default="auto"
         The score field. "mixture" is one of Gaussians by maximum likelihood, not by score matching. "auto" fits the
         candidates that the number of rows allows and keeps the one with the greatest log density of held-out rows; in
         many columns, where that takes too long, the least denoising loss, which cannot see the masses of modes that lie
         apart. See ``candidates_``.
-    objective : {"auto", "exact", "sliced", "denoising"}
+    objective : {"auto", "exact", "sliced", "denoising"}, default="auto"
         Score-matching loss. "auto" is denoising with a contrast against the Gaussian base for "energy", denoising
         over all levels for "diffusion", exact matching of slightly noisy rows for "mlp", a closed form for
         "gaussian" and "kernel", and the likelihood for "mixture".
-    hidden : tuple of int
+    hidden : tuple of int, default=(128, 128)
         Widths of the hidden layers.
-    activation : {"silu", "relu", "softplus", "tanh", "gelu"}
+    activation : {"silu", "relu", "softplus", "tanh", "gelu"}, default="silu"
         "relu" follows the paper and is for "mlp" and "diffusion" only.
-    noise : "auto" or float
+    noise : "auto" or float, default="auto"
         Standard deviation of the noise added to (standardised) rows. "auto" is a quarter of Scott's bandwidth, next to
         nothing for "gaussian" and "mixture", and zero where "exact" or "sliced" is asked for by name.
-    standardize : bool
+    standardize : bool, default=True
         Work on z-scores whose correlations are removed, so that noise and steps respect narrow directions. The paper's
         simulations use False.
-    learning_rate : float
+    learning_rate : float, default=0.003
         Adam's step size at the start; it falls to zero over ``max_steps``.
-    batch_size : int
+    batch_size : int, default=128
         Rows per step.
-    max_steps : "auto" or int
+    max_steps : "auto" or int, default="auto"
         Most training steps.
-    validation_fraction : float
+    validation_fraction : float, default=0.2
         Share of rows held out to stop early and to choose a model.
-    early_stopping : bool
+    early_stopping : bool, default=True
         Keep the weights with the least held-out loss.
-    anchor : {"auto", "gaussian", "counting", "langevin", "importance"}
+    anchor : {"auto", "gaussian", "counting", "langevin", "importance"}, default="auto"
         How log densities get their constant. "auto" is exact for "gaussian" and "mixture", the probability flow
         for "diffusion" and importance sampling for the others. The paper's are the density of a Gaussian at the mean,
         and the share of rows ("counting") or of Langevin samples ("langevin") near the mean.
-    integrator : {"gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor"}
+    integrator : {"gauss-legendre", "simpson", "trapezoid", "monte-carlo", "taylor"}, default="gauss-legendre"
         Line-integral rule of fields without a potential ("mlp", or "diffusion" with an anchor). "monte-carlo" draws
         nodes of its own for each row.
-    smoothing : None or float
+    smoothing : None or float, default=None
         Radius over which scores are averaged before they are integrated or sampled.
-    sampler : None or sampler
+    sampler : None or sampler, default=None
         Default sampler of :meth:`sample`: exact for "gaussian" and "mixture", MALA for "energy" and "kernel", reverse
         diffusion for "diffusion", Langevin for "mlp".
-    tails : {"auto", "gaussian"}
+    tails : {"auto", "gaussian"}, default="auto"
         Base of the model "energy". "auto" takes a Student's t where columns have heavy tails and it gives held-out rows
         a greater density than a Gaussian; far out a model is as its base.
-    n_projections : int
+    n_projections : int, default=1
         Random directions per row of objective "sliced".
-    n_nodes : None or int
+    n_nodes : None or int, default=None
         Nodes of the line integral; None is 32, or 33 for "simpson".
-    anchor_radius : None or float
+    anchor_radius : None or float, default=None
         Radius, in standardised units, of the ball that the anchors "counting" and "langevin" count in; None takes the
         square root of n nearest points.
-    smoothing_kernel : {"uniform", "epanechnikov"}
+    smoothing_kernel : {"uniform", "epanechnikov"}, default="uniform"
         Equal weights within the radius of ``smoothing``, or weights that fall to zero towards it.
-    columns : None or dict
+    columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
-    constraints : None, str or list
+    constraints : None, str or list, default=None
         Relations between columns that :meth:`sample` keeps, such as ``"start <= end"`` or ``"total == a + b"``; see
         :class:`ScoreClassifier`.
-    random_state : None, int or generator
-    verbose : int
+    random_state : None, int or generator, default=None
+        Seeds all random numbers; the same integer gives the same results, and None others in each run.
+    verbose : int, default=0
         1 shows a bar with the loss and the held-out loss.
 
     Attributes

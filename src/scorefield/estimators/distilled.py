@@ -64,18 +64,18 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator : classifier or pipeline
         The learner. Where it, or the last step of the pipeline, takes no ``sample_weight``, rows are repeated and
         labels drawn instead.
-    teacher : None or classifier with ``predict_proba``
+    teacher : None or classifier with ``predict_proba``, default=None
         None is ``ScoreClassifier()``. From one with an energy of numbers new rows come by short chains; for others a
         fifth of the cells of real rows is redrawn from the columns. A fitted one is kept as it is within scikit-learn's
         ``FrozenEstimator``.
-    n_new_rows : "auto" or int
+    n_new_rows : "auto" or int, default="auto"
         "auto" is four for each row; half a row for each from 200,000 rows on, and where the learner takes no weights,
         since drawn labels are noisy.
-    balance : bool
+    balance : bool, default=False
         Whether all classes weigh the same, for decisions at one half; probabilities are then those of balanced classes.
-    random_state : None, int or generator
+    random_state : None, int or generator, default=None
         Also sets each ``random_state`` of the learner and the teacher that is None.
-    verbose : int
+    verbose : int, default=0
         Progress of the default teacher.
 
     Attributes

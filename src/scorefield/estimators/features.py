@@ -27,14 +27,15 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    density : None or ScoreDensity
+    density : None or ScoreDensity, default=None
         The field; None is ``ScoreDensity()``. In mixed tables it is that of the normal scores of the number columns,
         given the rest of the row, 0 at gaps.
-    per_class : bool
+    per_class : bool, default=False
         One field per class of y (columns of all classes side by side) instead of one for all rows.
-    passthrough : bool
+    passthrough : bool, default=False
         Keep the original columns before the field's; those of mixed tables as numbers, see :class:`MixedEncoder`.
-    random_state : None, int or generator
+    random_state : None, int or generator, default=None
+        Seeds all random numbers; the same integer gives the same results, and None others in each run.
 
     Attributes
     ----------

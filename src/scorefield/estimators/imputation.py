@@ -36,20 +36,20 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_draws : int
+    n_draws : int, default=1
         With 1, :meth:`transform` fills a gap with one draw, so that the completed table keeps its spread and its
         correlations. With more, it takes the median of that many draws for numbers and the commonest level for
         categories: closer to the true cell on average, but with too little spread.
-    columns : None or dict
+    columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
-    hidden : tuple of int
+    hidden : tuple of int, default=(128, 128)
         Widths of the hidden layers.
-    max_steps : int
+    max_steps : int, default=1000
         Most training steps.
-    random_state : None, int or generator
+    random_state : None, int or generator, default=None
         The same fitted imputer fills the same table in the same way.
-    verbose : int
-    constraints : None, str or list
+    verbose : int, default=0
+    constraints : None, str or list, default=None
         Relations between columns that filled rows keep exactly, such as ``"start <= end"`` or ``"total == a + b"``; see
         :class:`ScoreClassifier`. Rows whose known cells violate one are left as they came, with a warning.
 

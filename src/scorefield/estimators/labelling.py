@@ -25,19 +25,20 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    rule : {"k-nearest", "radius", "pseudo-density"}
+    rule : {"k-nearest", "radius", "pseudo-density"}, default="k-nearest"
         Vote of the ``n_neighbors`` nearest rows, vote of the rows within ``radius``, or the class with the largest
         ``1/|s(x)|``. The last is rough: it is not a density.
-    n_augment : int
+    n_augment : int, default=0
         Rows to generate for each class first; 0 works on the original rows.
-    n_neighbors : int
-    radius : float
+    n_neighbors : int, default=5
+    radius : float, default=1.0
         In the units of X.
-    density : None or ScoreDensity
+    density : None or ScoreDensity, default=None
         Field of each class; None is ``ScoreDensity()``.
-    sampler : None or sampler
+    sampler : None or sampler, default=None
         As in :class:`ScoreOverSampler`.
-    random_state : None, int or generator
+    random_state : None, int or generator, default=None
+        Seeds all random numbers; the same integer gives the same results, and None others in each run.
 
     Attributes
     ----------

@@ -22,12 +22,12 @@ class MixedEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    form : {"codes", "filled", "one-hot"}
+    form : {"codes", "filled", "one-hot"}, default="codes"
         "codes" gives categories as whole numbers and gaps as NaN, for trees and gradient boosting. "filled" replaces
         gaps by the mean of a column of numbers, and by a level of their own among categories. "one-hot" also has one
         column per level and one that marks the gaps of each column, and standardises numbers: for linear models,
         neighbours and networks.
-    columns : None or dict
+    columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
 
     Attributes

@@ -29,16 +29,16 @@ class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
 
     Parameters
     ----------
-    density : None or ScoreDensity
+    density : None or ScoreDensity, default=None
         The density; None is ``ScoreDensity()``. Other estimators with ``fit`` and ``score_samples`` do as well.
-    contamination : "auto" or float in (0, 0.5]
+    contamination : "auto" or float in (0, 0.5], default="auto"
         Share of the training rows to call outliers: ``offset_`` is that quantile of their scores. Of rows with equal
         scores at the quantile none is called an outlier, so that ties give fewer, never more. "auto" asks for no share:
         an outlier scores more than 1.5 interquartile ranges below the lower quartile of the training rows, as in a box
         plot. On Gaussian rows without outliers that is 4.8 % of them in two columns and 1.9 % in ten.
-    n_draws : int
+    n_draws : int, default=8
         Draws per row with gaps; see Notes.
-    random_state : None, int or generator
+    random_state : None, int or generator, default=None
         Seeds a density without a ``random_state`` of its own, and the draws. The same fitted detector scores the same
         table in the same way.
 

@@ -68,39 +68,40 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
 
     Parameters
     ----------
-    sampling_strategy : float, str, dict or callable
+    sampling_strategy : float, str, dict or callable, default="auto"
         As in imbalanced-learn. What helps a learner are new rows and not the balance: a half or an eighth of the
         shortfall helps about as much as all of it, and moves probabilities less.
-    purpose : {"learning", "sharing"}
+    purpose : {"learning", "sharing"}, default="learning"
         "learning" keeps rows that a teacher is sure of: six times as many candidates as are needed come by short
         Langevin chains of the teacher's energy from rows of the class, and rows are kept in proportion to the square
         of the class's probability. They help most classifiers and follow another law than the class: for that their
         ``sample_weight_`` corrects. "sharing" draws rows from the learned law of the class, for tables that people
         look at or share, and for what relies on that law, such as :class:`PriorCorrectedClassifier`.
-    density : None or ScoreDensity
+    density : None or ScoreDensity, default=None
         Cloned for each class that is enlarged. For "sharing" None is ``ScoreDensity()``; for "learning" a given density
         or sampler draws the candidates.
-    sampler : None or sampler
+    sampler : None or sampler, default=None
         None is Langevin dynamics from the rows, one new row a chain, so that as many rows as possible are parents. For
         "clear" rows of numbers half of the chains are short, so that their rows stay near their parents.
-    teacher : None or classifier with ``predict_proba``
+    teacher : None or classifier with ``predict_proba``, default=None
         For "learning"; None is ``ScoreClassifier()``. A fitted one is kept as it is within ``FrozenEstimator``.
-    categorical_features : "auto", None or array-like
+    categorical_features : "auto", None or array-like, default="auto"
         Columns of categories by name, index or mask, beside those that are recognised; "auto" and None name none.
-    random_state : None, int or generator
-    where : {"everywhere", "clear", "core", "boundary", "diverse"}
+    random_state : None, int or generator, default=None
+        Seeds all random numbers; the same integer gives the same results, and None others in each run.
+    where : {"everywhere", "clear", "core", "boundary", "diverse"}, default="everywhere"
         For "sharing". "everywhere" keeps every drawn row, so that generated rows follow the learned law of their class.
         The others keep half of the drawn rows, which follow another law and bias probabilities: "clear" those with the
         greatest log odds of their class, "core" the most probable of the class, "boundary" those with the least
         absolute log odds, "diverse" those that are farthest from each other and from the class's rows. Log odds are
         those of a :class:`ScoreClassifier` that is fitted for it; "clear" rows of mixed tables take those of the
         energies that the rows are drawn from.
-    columns : None or dict
+    columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
-    ids : {"new", "blank"}
+    ids : {"new", "blank"}, default="new"
         Identifiers of generated rows: "new" ones continue the pattern of their column after its largest value, where
         it has one (whole numbers, numbered texts, codes such as 7590-VHVEG, UUIDs); "blank" ones are missing.
-    bounds : None, "observed" or pair of arrays
+    bounds : None, "observed" or pair of arrays, default="observed"
         Limits of the numeric columns for generated rows: those of the whole table, given ones (low, high), or none.
         Rows beyond a limit are reflected at it, so that they do not pile up there.
 

@@ -80,11 +80,11 @@ class ScoreRegressionOverSampler(BaseEstimator):
 
     Parameters
     ----------
-    relevance : "auto" or callable
+    relevance : "auto" or callable, default="auto"
         Maps targets (n,) to numbers in [0, 1]. "auto" is 0 at the median and 1 from the ends of a box plot's whiskers
         on, with a monotone cubic curve between them.
-    threshold : float in (0, 1]
-    sampling_strategy : "auto" or float
+    threshold : float in (0, 1], default=0.8
+    sampling_strategy : "auto" or float, default="auto"
         "auto" gives every rare range as many rows as half of the common ones where there are two ranges, and as all of
         them where there is one. A float is the number of rows of a rare range for each common row.
     density, sampler, bounds, columns, where, random_state

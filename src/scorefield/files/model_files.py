@@ -78,14 +78,9 @@ def save_model(estimator, path, *, replace=True):
         (RandomForestClassifier) or LogisticRegression, alone or after a MixedEncoder. It is stored without its
         teacher, and loaded as a classifier with ``predict`` and ``predict_proba``.
     path : str or Path
-        It is whole or absent, whatever happens during writing.
+        File to write. It is whole or absent, whatever happens during writing.
     replace : bool, default=True
         Whether to replace a file that exists.
-
-    See Also
-    --------
-    load_model : Read such a file.
-    export_onnx : Write a classifier for other programs.
 
     Examples
     --------
@@ -122,10 +117,6 @@ def load_model(path):
     estimator : fitted estimator
         It predicts the same numbers as the stored one. Its attribute ``table_`` tells what the commands know of the
         table that it was fitted to: ``target``, ``columns``, ``integers`` and ``reading``.
-
-    See Also
-    --------
-    save_model : Write such a file.
     """
     stored = _read_stored(path)
     model = stored["model"]

@@ -186,18 +186,18 @@ class Langevin(Sampler):
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=0.01
         The paper's epsilon: x <- x + epsilon/2 s(x) + sqrt(epsilon) z.
-    chain_length : int
+    chain_length : int, default=100
         The paper's l: number of steps per chain.
-    discard : float in [0, 1)
+    discard : float in [0, 1), default=0.2
         The paper's gamma: the first floor(gamma l) states of a chain are dropped and all others are returned.
-    start : {"data", "inverse-score"}
+    start : {"data", "inverse-score"}, default="data"
         Start rows: all equally often, or with probability proportional to ``1 / |s|``.
-    precision : {"auto", "single", "half"}
+    precision : {"auto", "single", "half"}, default="auto"
         Precision of the field's networks. "half" is bfloat16; states and noise stay in single precision. "auto" is
         "half" on an accelerator for energies, which standardize their inputs, and "single" otherwise.
-    temperature : float
+    temperature : float, default=1.0
         Chains follow p^(1/temperature): below 1 they stay near the modes, above 1 they spread. 1 is the density itself.
 
     Examples
@@ -287,9 +287,9 @@ class HMC(Langevin):
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=0.2
         Leapfrog step.
-    n_leapfrog : int
+    n_leapfrog : int, default=10
         Leapfrog steps per proposal.
     chain_length, discard, start
         As in :class:`Langevin`.
@@ -334,11 +334,11 @@ class AnnealedLangevin(_FromNoise):
 
     Parameters
     ----------
-    step_size : float
+    step_size : float, default=0.3
         Step size at noise sigma, in units of sigma^2.
-    n_levels : int
+    n_levels : int, default=30
         Number of noise levels, geometric from the largest to the smallest.
-    steps_per_level : int
+    steps_per_level : int, default=40
         Langevin steps per level. Chains equilibrate at each level if steps_per_level * step_size is well above one.
 
     Examples
@@ -371,7 +371,7 @@ class ReverseDiffusion(_FromNoise):
 
     Parameters
     ----------
-    n_levels : int
+    n_levels : int, default=40
         Heun steps from the largest to the smallest noise level.
 
     Examples
