@@ -102,7 +102,7 @@ def modules_of_page(path):
 def extended(monkeypatch):
     """The modules that the page on extensions adds, imported in its order."""
     found = {}
-    for name, code in modules_of_page(ROOT / "docs" / "guide" / "extending.rst").items():
+    for name, code in modules_of_page(ROOT / "docs" / "extending.rst").items():
         module = types.ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
         exec(compile(code, f"{name} of extending.rst", "exec"), module.__dict__)
