@@ -117,6 +117,18 @@ def load_model(path):
     estimator : fitted estimator
         It predicts the same numbers as the stored one. Its attribute ``table_`` tells what the commands know of the
         table that it was fitted to: ``target``, ``columns``, ``integers`` and ``reading``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from scorefield import ScoreDensity, load_model, save_model
+    >>> density = ScoreDensity(model="gaussian").fit(np.random.default_rng(0).normal(size=(60, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "density.skops")
+    ...     save_model(density, path)
+    ...     load_model(path).n_features_in_
+    2
     """
     stored = _read_stored(path)
     model = stored["model"]
