@@ -52,17 +52,7 @@ MORE = [
 ]
 
 
-def expected_failures(estimator):
-    """Checks that cannot hold, with the reason."""
-    if not isinstance(estimator, DistilledClassifier):
-        return {}
-    reason = (
-        "new rows start from rows drawn by their weights: a weight of two and a repeated row agree in law, not in bits"
-    )
-    return dict.fromkeys(("check_sample_weight_equivalence_on_dense_data", "check_sample_weights_invariance"), reason)
-
-
-@parametrize_with_checks(ONE_EACH, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ONE_EACH)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -161,6 +161,14 @@ def _write_numpy(dtype, columns):
     return array
 
 
+def with_dense_columns(table):
+    """The table, with the sparse columns of a pandas DataFrame as plain ones."""
+    if not hasattr(table, "iloc"):
+        return table
+    sparse = {name: dtype.subtype for name, dtype in table.dtypes.items() if type(dtype).__name__ == "SparseDtype"}
+    return table.astype(sparse) if sparse else table
+
+
 def take_rows(table, index):
     """Some rows of a table, as a table of the same container.
 

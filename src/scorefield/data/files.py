@@ -118,7 +118,7 @@ def check_output(path, *, force=False, kinds=KINDS):
         raise ValueError(f"Expected an output that ends in {', '.join(kinds)}, got {path}; give another name.")
     for kind, (package, extra) in NEEDED.items():
         if path.name.endswith(kind) and importlib.util.find_spec(package) is None:
-            raise ValueError(
+            raise ModuleNotFoundError(
                 f"Expected {package} to write {path}, but it is not installed; pip install 'scorefield[{extra}]'."
             )
     if path.is_dir():

@@ -16,6 +16,7 @@ from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, append_rows, is_frame, take_rows
+from scorefield.data.row_weights import counted, in_fixed_order
 from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import (
     HasMethods,
@@ -136,7 +137,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Whatever the teacher and the learner take: mixed types and missing values too.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), default=None
-            Weights of the real rows, for the teacher and for the learner; new rows start from rows in proportion.
+            Weights of the real rows, for the teacher and for the learner; new rows start from rows in proportion. A
+            weight of 2 counts as two rows.
 
         Returns
         -------
@@ -149,9 +151,13 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = None
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, X, ensure_non_negative=True).astype(np.float64)
-            kept = np.flatnonzero(weights > 0)
-            X, y, weights = take_rows(X, kept), y[kept], weights[kept]
+            index, weights = counted(weights)
+            X, y = take_rows(X, index), y[index]
         self.classes_, codes = np.unique(y, return_inverse=True)
+        order = None if self._takes_tables else in_fixed_order(X, codes, weights)
+        if order is not None:  # new rows start from the same rows, however the repeated ones came
+            X, y, codes = X[order], y[order], codes[order]
+            weights = None if weights is None else weights[order]
         if len(self.classes_) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()}.")
         counts = np.bincount(codes, weights)

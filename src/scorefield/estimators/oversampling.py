@@ -194,7 +194,8 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        takes_mixed = self.density is None or self.density.model in ("auto", "energy")
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_mixed
         return tags
 
     def _check_X_y(self, X, y, accept_sparse=None):

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from scorefield.data.containers import with_dense_columns
 from scorefield.estimators.students import weight_argument
 
 
@@ -29,7 +30,7 @@ def fitted_teacher(rng, teacher, X, y, weights=None):
                 "choose another teacher."
             )
         argument = {name: weights}
-    fresh.fit(X, y, **argument)
+    fresh.fit(with_dense_columns(X), y, **argument)
     classes, taught = np.unique(y), np.asarray(fresh.classes_)
     if len(taught) != len(classes) or not np.isin(classes, taught).all():
         raise ValueError(
@@ -43,4 +44,4 @@ def probabilities(teacher, classes, X):
     """The teacher's probabilities of the classes in their order, (n, classes)."""
     taught = np.asarray(teacher.classes_)
     order = [int(np.flatnonzero(taught == label)[0]) for label in classes]
-    return np.asarray(teacher.predict_proba(X), dtype=np.float64)[:, order]
+    return np.asarray(teacher.predict_proba(with_dense_columns(X)), dtype=np.float64)[:, order]
