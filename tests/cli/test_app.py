@@ -926,7 +926,7 @@ def test_a_warning_is_one_plain_line(tmp_path, frame, monkeypatch, capsys, quiet
         [sys.executable, "-m", "scorefield", "resample", tmp_path / "a.csv", *options], capture_output=True, text=True
     )
     assert done.returncode == 0
-    said = "warning: Class 'yes' has only 5 rows; a Gaussian with shrunk correlations is its field.\n"
+    said = "warning: Class 'yes' has only 5 rows; new ones lean on the other classes.\n"
     assert without_stages(done.stderr) == ("" if quiet else said)
     assert not quiet or done.stderr == ""
 

@@ -388,7 +388,7 @@ def test_classifier_persistence():
     expected = model.predict_proba(X)
     data = skops.io.dumps(model)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.ScoreClassifier"]
+    assert trusted == ["scorefield.NumberModel", "scorefield.ScoreClassifier"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).predict_proba(X), expected)
     buffer = io.BytesIO()
     joblib.dump(model, buffer)

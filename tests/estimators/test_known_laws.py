@@ -20,6 +20,7 @@ from scorefield.fields.mixtures import mixture
 from scorefield.models import density_fitting, fitting
 from scorefield.models.calibration import fit_temperature
 from scorefield.models.joint_model import Frame
+from scorefield.training.losses import WeightedRow
 
 D = 10
 QUICK = {"max_steps": 600, "random_state": 0}
@@ -92,11 +93,12 @@ def test_models_are_chosen_by_a_measure_that_sees_the_masses_of_modes():
     rows = np.asarray(truth.inner.sample(key, 2000))
     share = np.mean(rows[1000:, 0] < 0)
     divergence = share * np.log(0.9 / 0.5) + (1 - share) * np.log(0.1 / 0.5)
-    losses = [density_fitting._minus_log_density(key, field, rows[:1000], rows[1000:]) for field in (truth, wrong)]
+    kept, held = WeightedRow(rows[:1000]), WeightedRow(rows[1000:])
+    losses = [density_fitting._minus_log_density(key, field, kept, held) for field in (truth, wrong)]
     assert losses[1] - losses[0] == pytest.approx(divergence, abs=4 * density_fitting.SELECTION_ERROR)
     exact = -map_rows(Method(truth.inner, "potential"), rows[1000:]).mean()
     assert losses[0] == pytest.approx(exact, abs=2 * density_fitting.SELECTION_ERROR)
-    blind = [density_fitting._denoising_loss(key, field, rows[1000:], 0.1) for field in (truth, wrong)]
+    blind = [density_fitting._denoising_loss(key, field, held, 0.1) for field in (truth, wrong)]
     assert abs(blind[1] - blind[0]) < 1e-3  # the control
 
 
