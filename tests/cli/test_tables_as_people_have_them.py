@@ -151,3 +151,10 @@ def test_a_model_carries_the_spelling(case):
     assert_reads_alike(rows, path, reading, all_levels=False)
     scorefield("explain", model, path, *decimal, "-o", why)
     assert set(pd.read_csv(why)["label"]) <= set(labels)
+    told = json.loads(scorefield("info", model, "--json"))
+    assert told["target"] == target
+    assert all(label.strip() in told["classes"] for label in set(labels))
+    arrays = path.with_name("model.json")
+    scorefield("export", model, arrays)
+    assert json.loads(arrays.read_text())
+    scorefield("drift", model, path, "--reference", path, *decimal)
