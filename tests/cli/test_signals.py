@@ -51,7 +51,8 @@ def table(tmp_path_factory):
 def test_a_stopped_command_leaves_no_partial_file(tmp_path, table, number, code):
     output = tmp_path / "out.csv"
     output.write_text("old")
-    process = start("resample", table, "--target", "y", "--model", "gaussian", "-o", output, "--force", "-q")
+    options = ("--purpose", "sharing", "--model", "gaussian", "--force", "-q")  # no teacher to wait for
+    process = start("resample", table, "--target", "y", "-o", output, *options)
     wait_for(process, lambda: list(tmp_path.glob(".out.csv.*")))
     process.send_signal(number)
     assert process.communicate() == ("", "")

@@ -158,3 +158,13 @@ def test_a_model_carries_the_spelling(case):
     scorefield("export", model, arrays)
     assert json.loads(arrays.read_text())
     scorefield("drift", model, path, "--reference", path, *decimal)
+
+
+@pytest.mark.slow
+def test_a_taught_learner_carries_the_spelling(case):
+    path, target, reading = case
+    decimal, model, scored = decimal_options(reading), path.with_name("learner.skops"), path.with_name("scored.csv")
+    scorefield("distill", path, "--target", target, *decimal, "--estimator", "logistic", "-o", model)
+    scorefield("predict", model, path, *decimal, "--keep", "all", "-o", scored)
+    assert_reads_alike(scored, path, reading)
+    assert set(pd.read_csv(scored, **reading)[f"predicted_{target}"]) <= set(pd.read_csv(path, **reading).iloc[:, -1])

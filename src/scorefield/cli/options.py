@@ -51,8 +51,8 @@ GivenModel = Annotated[
 Purpose = Annotated[
     str,
     typer.Option(
-        help="'learning' keeps rows that a classifier is sure of: they help most learners, and are not a faithful copy "
-        "of their class. 'sharing' draws rows that follow the distribution of their class.",
+        help="'learning' keeps rows that a classifier is sure of: they are meant for a learner, and are not a "
+        "faithful copy of their class. 'sharing' draws rows that follow the distribution of their class.",
         callback=one_of(PURPOSES),
     ),
 ]

@@ -70,8 +70,7 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fifth of the cells of real rows is redrawn from the columns. A fitted one is kept as it is within scikit-learn's
         ``FrozenEstimator``.
     n_new_rows : "auto" or int, default="auto"
-        "auto" is four for each row; half a row for each from 200,000 rows on, and where the learner takes no weights,
-        since drawn labels are noisy.
+        "auto" is four for each row; half a row for each from 200,000 rows on, and where the learner takes no weights.
     balance : bool, default=False
         Whether all classes weigh the same, for decisions at one half; probabilities are then those of balanced classes.
     random_state : None, int or generator, default=None

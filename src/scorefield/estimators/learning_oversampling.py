@@ -1,4 +1,4 @@
-"""How `ScoreOverSampler` makes rows that help a learner: candidates, kept in proportion to a teacher's probability."""
+"""How `ScoreOverSampler` makes rows for a learner: candidates, kept in proportion to a teacher's probability."""
 
 import functools
 

@@ -64,19 +64,20 @@ def varying_columns(rows):
 
 @stored_by_public_name
 class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, DiagnosedOverSampler, BaseOverSampler):
-    """Over-sample classes with new rows: by default those that help a learner, else those of the class's own law.
+    """Over-sample classes with new rows: by default rows for a learner, else those of the class's own law.
 
     Parameters
     ----------
     sampling_strategy : float, str, dict or callable, default="auto"
-        As in imbalanced-learn. What helps a learner are new rows and not the balance: a half or an eighth of the
-        shortfall helps about as much as all of it, and moves probabilities less.
+        As in imbalanced-learn. Balance shifts a learner's probabilities; a part of the shortfall, such as 0.5, shifts
+        them less.
     purpose : {"learning", "sharing"}, default="learning"
         "learning" keeps rows that a teacher is sure of: six times as many candidates as are needed come by short
         Langevin chains of the teacher's energy from rows of the class, and rows are kept in proportion to the square
-        of the class's probability. They help most classifiers and follow another law than the class: for that their
-        ``sample_weight_`` corrects. "sharing" draws rows from the learned law of the class, for tables that people
-        look at or share, and for what relies on that law, such as :class:`PriorCorrectedClassifier`.
+        of the class's probability. They are meant for a learner, which :func:`advise` can try, and follow another
+        law than the class: for that their ``sample_weight_`` corrects. "sharing" draws rows from the learned law of
+        the class, for tables that people look at or share, and for what relies on that law, such as
+        :class:`PriorCorrectedClassifier`.
     density : None or ScoreDensity, default=None
         Cloned for each class that is enlarged. For "sharing" None is ``ScoreDensity()``; for "learning" a given density
         or sampler draws the candidates.
