@@ -495,7 +495,9 @@ def test_rows_are_rounded_and_bounded_before_they_are_chosen():
     everywhere = sampler.set_params(where="everywhere").fit_resample(X, y)[0][sampler.is_synthetic_]
     assert made["x"].max() <= X["x"].max()
     assert made["visits"].between(X["visits"].min(), X["visits"].max()).all()
-    assert made["x"].min() > everywhere["x"].quantile(0.6)
+    # Half of the draws are kept: the least is about their median, whose rank has a standard error of .04; four allowed.
+    assert made["x"].min() > everywhere["x"].quantile(0.34)
+    assert everywhere["x"].min() < everywhere["x"].quantile(0.34)  # the control
 
 
 def test_flags_and_spikes_of_an_array_stay_what_they_are():

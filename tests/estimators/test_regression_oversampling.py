@@ -97,7 +97,7 @@ def test_whole_numbers_of_an_array_stay_whole(linear):
         ({"relevance": "smart"}, None, "'auto' or a function"),
         ({"sampling_strategy": "all"}, None, "'auto' or a number"),
         ({"threshold": 0.0}, None, "threshold"),
-        ({}, np.full(600, np.nan), "NaN"),
+        ({}, np.full(600, np.nan), "target y, got 600 missing"),
         ({}, np.arange(5.0), "inconsistent"),
     ],
 )

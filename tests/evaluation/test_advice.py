@@ -291,7 +291,8 @@ def test_a_large_gain_on_few_rows_is_found():
         called = {name: calls(rng, y, 0.3, 0.02) for name in CODE}
         called[THRESHOLD] = np.maximum(called[NOTHING], calls(rng, y, 0.65, 0.08))
         winners.append(verdict_on(y, called)[0])
-    assert np.mean([winner == THRESHOLD for winner in winners]) > 0.6
+    # More often than not: intervals allow for all remedies, of which teaching is one more.
+    assert np.mean([winner == THRESHOLD for winner in winners]) > 0.5
 
 
 def test_a_remedy_that_finds_no_rare_row_is_never_advised():
