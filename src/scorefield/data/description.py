@@ -115,7 +115,7 @@ def describe_columns(table, columns=None, labels=None):
     column  kind    gaps  values                    what is done with it
     0       number  33 %  1.5 to 2.5                modelled as a number; gaps are modelled
     1       flag          a (67 %), b (33 %)        modelled as two levels
-    2       date          2024-01-31 to 2024-03-31  modelled as a number
+    2       date          2024-01-31 to 2024-03-31  modelled as a number; read as year-month-day
     """
     table = Table(table)
     asked, classified = wanted_kinds(table.names, columns), classify(table, columns)
