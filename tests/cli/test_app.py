@@ -212,11 +212,12 @@ def test_strategy_and_chain_reach_the_sampler(tmp_path, frame, monkeypatch, caps
     assert "fraud=2: 20 rows before, 25 after" in out
 
 
-def test_a_thousand_columns(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("purpose", ["sharing", pytest.param("learning", marks=pytest.mark.slow)])
+def test_a_thousand_columns(tmp_path, monkeypatch, capsys, purpose):
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.normal(size=(60, 1000)).round(3), columns=[f"c{i}" for i in range(1000)])
     wide.assign(y=[1] * 12 + [0] * 48).to_csv(tmp_path / "a.csv", index=False)
-    options = ("--target", "y", "-o", tmp_path / "b.parquet", "--model", "gaussian")
+    options = ("--target", "y", "-o", tmp_path / "b.parquet", "--model", "gaussian", "--purpose", purpose)
     assert run(monkeypatch, capsys, "resample", tmp_path / "a.csv", *options)[0] == 0
     assert pd.read_parquet(tmp_path / "b.parquet").shape == (96, 1001)
 
