@@ -105,6 +105,8 @@ def test_what_writes_a_file_is_asked_for_before_any_work(tmp_path, monkeypatch, 
     output, kinds = tmp_path / f"out{kind}", (kind,)
     check_output(output, kinds=kinds)
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    with pytest.raises(ValueError, match=rf"Expected {package} to write .*pip install 'scorefield\[{extra}\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=rf"Expected {package} to write .*pip install 'scorefield\[{extra}\]'"
+    ):
         check_output(output, kinds=kinds)
     check_output(tmp_path / "out.csv")

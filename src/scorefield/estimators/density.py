@@ -58,6 +58,7 @@ from scorefield.sampling.acceptance import warn_of_low_acceptance
 from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 
 MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
+MODELS_OF_MIXED = ("auto", "energy")
 MIXED_SETTINGS = ("model", "hidden", "noise", "max_steps", "columns", "random_state", "verbose")
 LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
 N_LANGEVIN = 4096  # samples that the Langevin anchor counts
@@ -558,13 +559,18 @@ class UsesDensity:
         return ScoreDensity() if self.density is None else self.density
 
 
+def refuse_model_of_mixed(space, density):
+    """Raise an error that names what a density's model cannot take."""
+    refuse_mixed(space, "model 'auto' or 'energy'", repr(density.model))
+
+
 def generator_options(density, space, *, also=()):
     """What a density says of the network of mixed rows; a setting that such a network does not have is refused.
 
     The settings named in `also` act elsewhere.
     """
-    if density.model not in ("auto", "energy"):
-        refuse_mixed(space, "model 'auto' or 'energy'", repr(density.model))
+    if density.model not in MODELS_OF_MIXED:
+        refuse_model_of_mixed(space, density)
     for name, value in changed_settings(density, but=(*MIXED_SETTINGS, *also)).items():
         raise ValueError(
             f"Expected no {name} for a table with {what_is_mixed(space)}, whose model has no such setting, got "

@@ -18,6 +18,7 @@ from scorefield.data.checks import IDS, cast_numbers, check_labels, plain
 from scorefield.data.containers import Table, append_rows, is_frame
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.possible_cells import PossibleCells
+from scorefield.data.row_space import RowSpace
 from scorefield.data.scaling import column_spread
 from scorefield.data.spaces import is_mixed, numbers_as_table
 from scorefield.diagnose.diagnosed import DiagnosedOverSampler
@@ -28,7 +29,7 @@ from scorefield.estimators._sklearn import (
     sklearn_validate_data,
 )
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.density import ScoreDensity
+from scorefield.estimators.density import MODELS_OF_MIXED, ScoreDensity, refuse_model_of_mixed
 from scorefield.estimators.learning_oversampling import OverSamplesForLearning
 from scorefield.estimators.mixed_oversampling import (
     BATCH_ROWS,
@@ -195,14 +196,19 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
-        takes_mixed = self.density is None or self.density.model in ("auto", "energy")
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_mixed
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = self._takes_mixed()
         return tags
+
+    def _takes_mixed(self):
+        """Whether the density, if one is given, has a model of mixed rows."""
+        return self.density is None or self.density.model in MODELS_OF_MIXED
 
     def _check_X_y(self, X, y, accept_sparse=None):
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
         y = np.asarray(y)
         if is_mixed(X, self._kinds(X)):
+            if not self._takes_mixed():
+                refuse_model_of_mixed(RowSpace.fit(X, self._kinds(X)), self.density)
             return self._check_mixed(X, y), self._several_classes(y), binarize_y
         declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
         if not is_frame(X):
