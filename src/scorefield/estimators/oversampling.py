@@ -207,8 +207,6 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
         y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
         y = np.asarray(y)
         if is_mixed(X, self._kinds(X)):
-            if not self._takes_mixed():
-                refuse_model_of_mixed(RowSpace.fit(X, self._kinds(X)), self.density)
             return self._check_mixed(X, y), self._several_classes(y), binarize_y
         declared = not (isinstance(self.categorical_features, str) or self.categorical_features is None)
         if not is_frame(X):
@@ -234,6 +232,23 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
         if len(np.unique(y)) < 2:
             raise ValueError(f"Expected at least two classes in y, got 1 class: {y.tolist()[0]!r}.")
         return y
+
+    def fit(self, X, y, **params):
+        """Check a table and its labels, and what ``sampling_strategy`` asks for; no row is generated.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : ScoreOverSampler
+        """
+        kinds = self._kinds(X)
+        if not self._takes_mixed() and is_mixed(X, kinds):
+            refuse_model_of_mixed(RowSpace.fit(X, kinds), self.density)
+        return super().fit(X, y, **params)
 
     def fit_resample(self, X, y, **params):
         """Return X and y with generated rows appended; containers, columns and dtypes are kept.
