@@ -288,11 +288,10 @@ def test_a_large_gain_on_few_rows_is_found():
     """F1 rises from .41 to .66 at 400 rows by a threshold that calls the same rows rare, and more."""
     rng, y, winners = np.random.default_rng(0), (np.arange(400) < 60).astype(int), []
     for _ in range(60):
-        called = {name: calls(rng, y, 0.3, 0.02) for name in CODE}
+        called = {name: calls(rng, y, 0.3, 0.02) for name in CODE if name != TEACHING}  # one more widens intervals
         called[THRESHOLD] = np.maximum(called[NOTHING], calls(rng, y, 0.65, 0.08))
         winners.append(verdict_on(y, called)[0])
-    # More often than not: intervals allow for all remedies, of which teaching is one more.
-    assert np.mean([winner == THRESHOLD for winner in winners]) > 0.5
+    assert np.mean([winner == THRESHOLD for winner in winners]) > 0.6
 
 
 def test_a_remedy_that_finds_no_rare_row_is_never_advised():
