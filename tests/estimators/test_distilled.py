@@ -134,7 +134,7 @@ def test_the_default_teacher_is_near_the_truth():
 def test_learners_of_every_kind(student):
     X, y = two_gaussians(150)
     model = DistilledClassifier(student, LIGHT, random_state=0).fit(X, y)
-    assert model.n_new_rows_ == (75 if weight_argument(student) is None else 600)
+    assert model.n_new_rows_ == (38 if weight_argument(student) is None else 600)
     assert 0 <= model.agreement_ <= 1
     assert set(model.predict(X)) <= {0, 1}
     assert hasattr(model, "predict_proba") == hasattr(student, "predict_proba")

@@ -70,7 +70,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         fifth of the cells of real rows is redrawn from the columns. A fitted one is kept as it is within scikit-learn's
         ``FrozenEstimator``.
     n_new_rows : "auto" or int, default="auto"
-        "auto" is four for each row; half a row for each from 200,000 rows on, and where the learner takes no weights.
+        "auto" is four for each row; half a row for each from 200,000 rows on; a quarter where the learner takes no
+        weights and is not linear, such as nearest neighbours.
     balance : bool, default=False
         Whether all classes weigh the same, for decisions at one half; probabilities are then those of balanced classes.
     random_state : None, int or generator, default=None
@@ -93,8 +94,9 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Notes
     -----
     New rows are half of rare and half of common classes' rows, and in proportion to the classes for linear learners,
-    which otherwise fit where few rows are. HistGradientBoostingClassifier stops early by real rows, if it would without
-    a teacher; searches, calibration and tuned thresholds are given splits whose test parts are real rows.
+    which otherwise fit where few rows are, and for those that take no weights. HistGradientBoostingClassifier stops
+    early by real rows, if it would without a teacher; searches, calibration and tuned thresholds are given splits
+    whose test parts are real rows.
 
     Examples
     --------
@@ -204,7 +206,7 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         parents = real[
             parents_by_class(
                 rng, codes[real], self._amount(len(real)), None if weights is None else own,
-                in_proportion=is_linear(student),
+                in_proportion=is_linear(student) or weight_argument(student) is None,
             )
         ]  # fmt: skip
         new = NewRows(X, self.teacher_, columns=self._columns()).drawn(rng, parents, codes[parents], SOFT_STEPS, real)
@@ -238,8 +240,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _amount(self, n):
         if not isinstance(self.n_new_rows, str):
             return self.n_new_rows
-        if weight_argument(self.estimator) is None:
-            return -(-n // 2)
+        if weight_argument(self.estimator) is None and not is_linear(self.estimator):
+            return -(-n // 4)
         return min(ROWS_PER_ROW * n, max(MANY_ROWS, n // 2))
 
     def predict(self, X):

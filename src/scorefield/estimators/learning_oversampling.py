@@ -14,13 +14,14 @@ from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_oversampling import FEW_ROWS
 from scorefield.estimators.new_rows import NewRows
 from scorefield.estimators.teachers import fitted_teacher, probabilities
-from scorefield.models.selection import one_row_warning
-from scorefield.models.teaching import HARD_STEPS, chosen_by_weight
+from scorefield.models.selection import one_row_warning, some_places
+from scorefield.models.teaching import HARD_STEPS, chosen_by_weight, spread_choice
 
 CANDIDATES = 6  # for each row that is kept
 MANY_CANDIDATES = 200_000  # of a class, from which on there are twice as many as rows that are kept
 BATCH = 1 << 14  # rows that are kept at a time: candidates take memory
-POWER = 2.0  # of the probability, in proportion to which rows are kept
+POWER = 4.0  # of the probability, in proportion to which rows are kept
+MAX_ASKED = 50_000  # rows whose probabilities are asked for, to start chains from those that may belong to a class
 
 
 class OverSamplesForLearning:
@@ -44,6 +45,7 @@ class OverSamplesForLearning:
         self.teacher_ = fitted_teacher(np.random.default_rng(seed), teacher, X, y, weights)
         new = None if draws else NewRows(X, self.teacher_, possible, columns)
         within = self._within_limits(X, columns) if new is not None and new.energy is None else None
+        likely = None if draws else functools.cache(functools.partial(_asked_rows, self.teacher_, classes, X, seed))
         rows, labels, parents, soft, undone = [], [y[:0]], [], [np.eye(len(classes))[np.searchsorted(classes, y)]], []
         for position, (label, n) in enumerate(self.sampling_strategy_.items()):
             if not n:
@@ -54,7 +56,7 @@ class OverSamplesForLearning:
                 warn_caller(one_row_warning(plain(label), len(own), "steps of the teacher's energy"))
             elif not draws and len(own) < FEW_ROWS:
                 warn_caller(f"Class {plain(label)!r} has only {len(own)} rows; new ones lean on the other classes.")
-            draw = draws[label] if draws else functools.partial(_stepped, new, rng, own, k, within)
+            draw = draws[label] if draws else functools.partial(_stepped, new, rng, own, k, within, likely)
             for size, many in _batches(n):
                 made, starts = draw(many)
                 proba = probabilities(self.teacher_, classes, made)
@@ -96,9 +98,24 @@ class OverSamplesForLearning:
         return within
 
 
-def _stepped(new, rng, own, k, within, n):
-    """n candidates of class k by short steps from its rows, each of which starts as many as the others."""
-    parents = np.concatenate([rng.permutation(own) for _ in range(-(-n // len(own)))])[:n]
+def _asked_rows(teacher, classes, X, seed):
+    """Places of some rows of a table, and the teacher's probabilities of the classes there."""
+    n = len(Table(X).native)
+    places = some_places(np.random.default_rng([seed, 4]), n, MAX_ASKED)
+    return places, probabilities(teacher, classes, take_rows(X, places))
+
+
+def _stepped(new, rng, own, k, within, likely, n):
+    """n candidates of class k by short steps from rows, and those rows.
+
+    Half of them start from the rows of the class in turn, half from rows of any class in proportion to the probability
+    of class k: they lie where the class may be and has few rows. Few rows of a class are not enough for that.
+    """
+    n_own = n if len(own) < FEW_ROWS else n - n // 2
+    parents = np.concatenate([rng.permutation(own) for _ in range(-(-n_own // len(own)))])[:n_own]
+    if n_own < n:
+        places, proba = likely()
+        parents = np.concatenate([parents, places[spread_choice(rng, n - n_own, proba[:, k], len(places))]])
     made = new.drawn(rng, parents, np.full(n, k), HARD_STEPS, own)
     return made if within is None else within(rng, made), parents
 

@@ -74,11 +74,11 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
         them less.
     purpose : {"learning", "sharing"}, default="learning"
         "learning" keeps rows that a teacher is sure of: six times as many candidates as are needed come by short
-        Langevin chains of the teacher's energy from rows of the class, and rows are kept in proportion to the square
-        of the class's probability. They are meant for a learner, which :func:`advise` can try, and follow another
-        law than the class: for that their ``sample_weight_`` corrects. "sharing" draws rows from the learned law of
-        the class, for tables that people look at or share, and for what relies on that law, such as
-        :class:`PriorCorrectedClassifier`.
+        Langevin chains of the teacher's energy, half of them from rows of the class and half from rows of any class in
+        proportion to the class's probability, and rows are kept in proportion to its fourth power. They are meant for
+        a learner, which :func:`advise` can try, and follow another law than the class: for that their
+        ``sample_weight_`` corrects. "sharing" draws rows from the learned law of the class, for tables that people
+        look at or share, and for what relies on that law, such as :class:`PriorCorrectedClassifier`.
     density : None or ScoreDensity, default=None
         Cloned for each class that is enlarged. For "sharing" None is ``ScoreDensity()``; for "learning" a given density
         or sampler draws the candidates.
@@ -127,8 +127,8 @@ class ScoreOverSampler(OverSamplesForLearning, OverSamplesMixedTables, Diagnosed
     is_synthetic_ : ndarray of bool
         Per row of the result.
     parent_indices_ : ndarray of int
-        Per row of the result, the row of X that a generated row's chain started from; -1 for the rows of X and for
-        rows that started from noise.
+        Per row of the result, the row of X that a generated row's chain started from, for "learning" perhaps one of
+        another class; -1 for the rows of X and for rows that started from noise.
     priors_before_, priors_after_ : dict
         Label to frequency in y, and in the result.
     sampling_strategy_ : dict
