@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from scorefield.data.description import describe_columns
 from scorefield.data.files import write_parts
 from scorefield.data.formats import Reading, output_file
 from scorefield.data.formats.delimited import csv_header
@@ -70,6 +71,8 @@ COLUMNS = {
     "gaps among numbers": (["1", "NA", "?", "-", "null", "N/A"], "Int64", [1, *[None] * 5]),
     "levels among text": (["NA", "x", "?", ""], "str", ["NA", "x", "?", None]),
     "only words of gaps": (["NA", "?"], "str", ["NA", "?"]),
+    "one word of gaps": (["NA", "NA", ""], "float64", [None] * 3),
+    "one word, and a level": (["NA", "x"], "str", ["NA", "x"]),
     "no cell": (["", " "], "float64", [None, None]),
     "true and false": (["true", "False"], "str", ["true", "False"]),
     "dates": (["2024-05-01", "2024-05-02"], "str", ["2024-05-01", "2024-05-02"]),
@@ -85,6 +88,21 @@ def test_what_a_column_of_text_is(tmp_path, case):
     text = pd.Series(["x"]).dtype  # "str" from pandas 3
     assert found.dtype == (text if dtype == "str" else dtype)
     assert [None if pd.isna(value) else value for value in found] == values
+
+
+def test_marks_of_thousands_are_not_taken_for_decimal_ones(tmp_path):
+    numbers = np.random.default_rng(0).integers(2, 400, 150) * 17
+    german = "a;b\n" + "".join(f"{number:,};x\n" for number in numbers).replace(",", ".")
+    frame = read(tmp_path, german).frame
+    with pytest.raises(ValueError, match="'number:point' or 'number:comma' decides"):
+        describe_columns(frame)
+    row = describe_columns(frame, columns={"a": "number:comma"}).rows[0]
+    assert row["values"].endswith(f"{numbers.max():,}".replace(",", "."))
+    # Fractions of three decimals all have them, also whole ones, or end with a zero now and then.
+    for text in ("".join(f"{number / 1000:.3f},x\n" for number in numbers),
+                 "".join(f"{number / 1000},x\n" for number in [*numbers, *range(1000, 9000, 1000)]),
+                 "".join(f"{number:.3f},x\n" for number in [0, *numbers / 1000]).replace("0.000", "0")):  # fmt: skip
+        assert read(tmp_path, "a,b\n" + text).frame["a"].dtype == float
 
 
 def test_options_of_text_files(tmp_path):

@@ -17,6 +17,8 @@ FEW_WORDS = 3  # different texts among numbers that may all mean a gap
 INT64_END = 2.0**63
 WHOLE = r"^[+-]?\d+$"
 LEADING_ZERO = r"^[+-]?0\d"
+THOUSANDS, BELOW_THOUSAND = r"^[+-]?[1-9]\d{0,2}\.\d{3}$", r"^[+-]?(0|[1-9]\d{0,2})$"
+MANY_THOUSANDS = 44  # of so many fractions none ends with a zero once in a hundred columns
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
@@ -92,6 +94,8 @@ def read_text(name, cells, how):
     """
     pc = import_pyarrow().compute
     text = _without(pc.utf8_trim_whitespace(cells), how.gaps)
+    if how.kind is None and not how.target and how.decimal == "." and _may_be_thousands(text):
+        return Column("text", text), []
     if how.decimal == "." and _are_numbers(text):
         numeric = pc.if_else(pc.is_valid(text), True, None)
     else:
@@ -174,7 +178,7 @@ def _typed(name, text, numeric, how):
     if how.kind in TEXT_KINDS or (how.kind or "").partition(":")[1]:  # a kind such as number:comma reads text itself
         return Column("text", text), []
     n_known, n_numbers = len(text) - text.null_count, pc.sum(numeric).as_py() or 0
-    if not n_known:
+    if not n_known or (how.kind is None and not how.target and _is_one_gap(text)):
         return _empty(text), []
     words = pa.array([] if how.target else GAPS, pa.string())
     odd = pc.fill_null(pc.and_(pc.invert(numeric), pc.invert(pc.is_in(text, words))), False)
@@ -185,6 +189,22 @@ def _typed(name, text, numeric, how):
     if as_numbers or (how.kind is None and n_odd and n_numbers >= MOSTLY * (n_numbers + n_odd)):
         return Column("text", text), [_odd_cells(name, text, odd, n_numbers, how)]
     return Column("text", text), []
+
+
+def _is_one_gap(text):
+    """True if all known cells are one and the same word for missing."""
+    found = import_pyarrow().compute.unique(text.drop_null())
+    return len(found) == 1 and found[0].as_py() in GAPS
+
+
+def _may_be_thousands(text):
+    """True for whole numbers of which all above 999, and no others, have marks such as 1.234."""
+    pc = import_pyarrow().compute
+    marked, plain = (pc.match_substring_regex(text, pattern) for pattern in (THOUSANDS, BELOW_THOUSAND))
+    if not pc.all(pc.or_(marked, plain)).as_py():
+        return False
+    # Of fractions with three decimals one in ten would end with a zero, which is not written beside whole numbers.
+    return pc.sum(marked).as_py() >= MANY_THOUSANDS and len(pc.unique(text.filter(plain))) >= FEW_WORDS
 
 
 def _are_numbers(text):
