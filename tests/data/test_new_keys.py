@@ -40,6 +40,7 @@ def made(values, n=5, like=None, seed=0):
         ([f"{i:03d}x" for i in range(995, 999)], ["999x", "1000x", "1001x"]),
         (["7590-VHVEG", "5575-GNVDE", "7590-VHVEY"], ["7590-VHVEZ", "7590-VHVFA", "7590-VHVFB"]),
         (["INV-2023-07", "INV-2024-98"], ["INV-2024-99", "INV-2025-00", "INV-2025-01"]),
+        (["v1.5-07", "v1.5-98"], ["v1.5-99", "v1.5-100", "v1.5-101"]),
         ([2**60, 2**60 + 7, 2**60 + 3], [2**60 + 8, 2**60 + 9, 2**60 + 10]),
     ],
 )
@@ -54,11 +55,25 @@ def test_patterns_are_continued_after_the_largest(values, expected):
         ["A/5 21171", "PC 17599", "113803", "STON/O2. 3101282"],
         ["Anna", "Otto", "Lena"],
         ["shop 1", "shop 2"] * 10,
+        [f"2024-02-{day}" for day in (27, 28, 30)],
+        [f"{day}.02.2024x" for day in (27, 28, 30)],
+        ["95.1 kg", "87.4 kg", "96.2 kg"],
         pd.Categorical([f"C-{i}" for i in range(9)]),
         pd.date_range("2024-01-01", periods=9),
         ["1", 2, "c"],
     ],
-    ids=["names", "tickets", "words", "names of others", "category", "dates", "mixture"],
+    ids=[
+        "names",
+        "tickets",
+        "words",
+        "names of others",
+        "bad dates",
+        "almost dates",
+        "amounts",
+        "category",
+        "dates",
+        "mixture",
+    ],
 )
 def test_without_a_pattern_keys_are_missing(values):
     assert made(values)["x"].isna().all()

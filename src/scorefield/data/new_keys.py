@@ -8,10 +8,13 @@ import uuid
 import numpy as np
 
 from scorefield.data.cells import Cells, empty_cells, plain_array
+from scorefield.data.everyday_dates import DATE
 from scorefield.data.keys import EXACT, FEW_ROWS, MOSTLY_DISTINCT
 from scorefield.data.kinds import UUID
 from scorefield.data.objects import is_uuid
+from scorefield.data.texts import ISO
 
+ONE_DECIMAL = re.compile(r"[^\d.,]*\d+[.,]\d+(?![.,]?\d)\D*")
 LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)
 CLASSES = (string.digits, string.ascii_uppercase, string.ascii_lowercase)
 HEX = ("ABCDEF", "abcdef")
@@ -43,6 +46,8 @@ def key_pattern(cells):
 def _text_pattern(texts):
     if all(map(UUID.fullmatch, texts)):
         return {"type": "uuid", "example": texts[0]}
+    if 2 * sum(map(_is_measured, texts)) > len(texts):
+        return None
     parts = [LAST_NUMBER.fullmatch(text) for text in texts]
     if not all(parts):
         return None
@@ -52,6 +57,11 @@ def _text_pattern(texts):
         if width or not any(number.startswith("0") and number != "0" for number in digits):
             return {"type": "counter", "head": head, "tail": tail, "width": width, "last": max(map(int, digits))}
     return _pattern_of_places(texts)
+
+
+def _is_measured(text):
+    """True for dates and for text with one decimal number, such as 12.5 kg, which do not count on."""
+    return bool(DATE.match(text) or ISO.match(text) or ONE_DECIMAL.fullmatch(text))
 
 
 def _pattern_of_places(texts):
