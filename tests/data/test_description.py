@@ -108,6 +108,7 @@ def test_many_levels_are_said_to_be_pooled():
         (pd.date_range("2024-03-30", periods=3, tz="Europe/Paris"), "2024-03-30 to 2024-04-01"),
         (["08:30", "09:45"], "08:30 to 09:45"),
         ([True, False, True], "True (67 %), False (33 %)"),
+        (["two\nlines", "b", "b"], "b (67 %), two lines (33 %)"),
         (["a level with a very long name", "b", "b"], "b (67 %), a level with a ... (33 %)"),
     ],
 )

@@ -289,6 +289,15 @@ def test_generated_dates_are_local_midnights_where_all_are(zone):
         assert [moment.isoformat() for moment in back] == [day.isoformat() for day in days]
 
 
+def test_numbers_below_a_tenth_have_their_own_decimals():
+    frame = pd.DataFrame({"x": np.round(np.random.default_rng(0).normal(5e-8, 1e-8, 60), 11)})
+    encoder = TableEncoder().fit(frame)
+    rows = encoder.encode(frame)
+    pd.testing.assert_frame_equal(encoder.decode(rows), frame)
+    between = encoder.decode(rows._replace(numbers=rows.numbers + 1.3e-12))["x"].to_numpy()
+    np.testing.assert_array_equal(between, np.round(between, 11))
+
+
 def test_generated_numbers_are_rounded_to_the_observed_decimals():
     table = pd.DataFrame(
         {"price": [1.25, 2.5, 3.0], "count": [10.0, None, 12.0], "free": np.pi * np.arange(3), "i": [5, 6, 9]}

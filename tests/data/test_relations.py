@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from scorefield.data.cells import Cells
-from scorefield.data.coding import like_fitted
 from scorefield.data.containers import Table
 from scorefield.data.encoding import TableEncoder
+from scorefield.data.likeness import like_fitted
 from scorefield.data.relations import check_relations, parse_relations, refuse_violations
 
 NAMES = ["a", "b", "net price", "total", "it's", 'so "called"', "1st", "x.y"]

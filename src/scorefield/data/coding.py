@@ -8,25 +8,19 @@ import numpy as np
 
 from scorefield.data import kinds
 from scorefield.data.cells import (
-    FORM_WORDS,
     NANOSECONDS,
     NUMERIC,
     Cells,
-    convert_ticks,
     empty_cells,
     in_stored_form,
     plain_array,
     positions,
     whole_array,
 )
+from scorefield.data.everyday_dates import COMPACT, write_compact_dates
 from scorefield.data.grids import Grid
 from scorefield.data.new_keys import key_pattern
 from scorefield.data.texts import (
-    TICK,
-    date_style,
-    is_missing_word,
-    read_dates,
-    read_numbers,
     write_dates,
     write_numbers,
 )
@@ -34,7 +28,7 @@ from scorefield.data.zones import nearest_midnights, zone_in
 
 MAX_LEVELS = 64
 MAX_SINGLE_LEVELS = 32  # levels above which those of one row are pooled
-MAX_DECIMALS = 6
+MAX_DECIMALS = 6  # beyond the zeros that all numbers of a column below 0.1 have
 # Steps of time, in nanoseconds, from the coarsest: day, hour, minute, second, and its thousandths.
 TIME_STEPS = (86_400 * 10**9, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3, 1)
 
@@ -179,11 +173,13 @@ def _common_step(levels, low):
 
 def _decimals(values):
     """Decimals of all values, and the float dtype in which they have them; (None, None) above MAX_DECIMALS."""
+    largest = np.abs(values).max(initial=0)
+    zeros = max(-math.floor(math.log10(largest)) - 1, 0) if largest else 0
     for narrow in (np.float64, np.float32, np.float16):
         with np.errstate(over="ignore"):
             if not (values.astype(narrow) == values).all():
                 break
-        for decimals in range(MAX_DECIMALS + 1):
+        for decimals in range(MAX_DECIMALS + zeros + 1):
             if (_rounded(values, decimals, narrow) == values).all():
                 return decimals, np.dtype(narrow).name
     return None, None
@@ -194,58 +190,6 @@ def _rounded(values, decimals, narrow):
         rounded = np.round(values, decimals)
         rounded = np.where(np.isfinite(rounded), rounded, values)  # too large to have decimals
         return rounded.astype(narrow).astype(np.float64)
-
-
-def like_fitted(cells, column):
-    """Cells of a table in the form of the fitted column, and the problem if they cannot have it."""
-    known, form = cells.known, cells.form
-    if not known.any():
-        return empty_cells({"form": column.form, "unit": column.unit}, len(known)), None
-    if form == "object" and column.form != "object":
-        return _read_text(cells, column)
-    if form == column.form and form in ("time", "duration"):
-        if cells.unit != column.unit and "period" in (cells.unit, column.unit):
-            return cells, "expected periods of time in both tables or in neither; convert the column."
-        return dataclasses.replace(cells, values=convert_ticks(cells.values, cells.unit, column.unit)), None
-    mixed = column.storage.get("element") == "mixed"
-    if form == column.form != "unknown" or (form in NUMERIC and (column.form in NUMERIC or mixed)):
-        return cells, kinds.infinity_in(cells)
-    expected, got = FORM_WORDS[column.form], FORM_WORDS[form]
-    return cells, f"expected {expected}, as in the fitted table, got {got}; convert the column."
-
-
-def _read_text(cells, column):
-    """Cells of text as the numbers or times of the fitted column."""
-    missing = [
-        known and is_missing_word(cell, column.text) for cell, known in zip(cells.values, cells.known, strict=True)
-    ]
-    cells = dataclasses.replace(cells, known=cells.known & ~np.array(missing, dtype=bool))
-    texts, values = [str(value) for value in cells.values[cells.known]], None
-    if not texts:
-        return empty_cells({"form": column.form, "unit": column.unit}, len(cells.known)), None
-    if column.form in NUMERIC:
-        values = read_numbers(texts, column.text)
-    elif column.form == "time" and column.unit != "period":
-        values = _ticks_of(texts, column)
-    if values is None and column.levels:
-        return cells, None  # levels that the fitted column has not
-    if values is None:
-        expected = FORM_WORDS[column.form]
-        return cells, f"expected {expected}, as in the fitted table, got {texts[0]!r}; correct the cells."
-    filled = np.zeros(len(cells.known), dtype=values.dtype)
-    filled[cells.known] = values
-    known = cells.known & (filled == filled)  # the text nan is a gap
-    cells = Cells("number" if column.form in NUMERIC else "time", filled, known, column.unit)
-    return cells, kinds.infinity_in(cells)
-
-
-def _ticks_of(texts, column):
-    """Ticks of ISO text of the fitted style, or of the style of the first text."""
-    for style in (column.text, date_style(texts[0])):
-        ticks = None if style is None else read_dates(texts, style)
-        if ticks is not None:
-            return convert_ticks(ticks, TICK[style["unit"]], column.unit)
-    return None
 
 
 def encode_column(cells, column):
@@ -346,6 +290,8 @@ def _scaled(values, step, offset):
 def ready_to_write(cells, column, storage):
     """Cells ready for a storage; times and numbers that the storage holds as text are written in their style."""
     cells = dataclasses.replace(cells, storage=storage)
+    if column.text == COMPACT and storage["form"] in NUMERIC:
+        cells = dataclasses.replace(cells, form="whole", unit="", values=write_compact_dates(cells.values))
     if column.text is None or storage["form"] != "object" or not cells.known.any():
         return in_stored_form(cells)
     write = write_dates if column.text["type"] == "date" else write_numbers

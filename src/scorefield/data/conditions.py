@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scorefield.data.cells import NANOSECONDS, NUMERIC, Cells, level_keys, positions
-from scorefield.data.coding import Column, encode_column, is_category, like_fitted
+from scorefield.data.coding import Column, encode_column, is_category
 from scorefield.data.kinds import SET_ASIDE
+from scorefield.data.likeness import like_fitted
 from scorefield.data.objects import read_objects
 
 MOST_NAMED = 12  # levels in an error

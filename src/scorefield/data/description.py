@@ -7,7 +7,7 @@ import numpy as np
 from scorefield.data.cells import NANOSECONDS, NUMERIC, Cells
 from scorefield.data.coding import fit_column
 from scorefield.data.containers import Table
-from scorefield.data.everyday import DATE
+from scorefield.data.everyday_dates import DATE
 from scorefield.data.frames import write_pandas
 from scorefield.data.keys import key_reason
 from scorefield.data.kinds import SET_ASIDE, classify, tally, wanted_kinds
@@ -187,7 +187,7 @@ def _shown(column, values):
         return [str(np.timedelta64(int(value), column.unit).astype("timedelta64[us]").item()) for value in values]
     if column.text is not None and "decimal" in column.text:
         return write_numbers(values.astype(float), column.text)
-    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    texts = [f"{value:g}" if isinstance(value, float) else " ".join(str(value).split()) for value in values.tolist()]
     return [text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 3] + "..." for text in texts]
 
 
@@ -223,7 +223,7 @@ def _treatment(column, levels, gaps, reason):
     if column.kind == "constant":
         return "filled with its value" if len(levels) else "left empty: no known cell"
     parts = [f"modelled as {MODELLED_AS[column.kind]}"]
-    if column.text is not None and ("order" in column.text or "decimal" in column.text):
+    if column.text is not None and {"order", "decimal", "compact"} & set(column.text):
         parts.append(f"read as {style_in_words(column.text)}")
     if column.pool:
         parts.append(f"{len(column.pool)} rare levels are pooled")
@@ -235,6 +235,6 @@ def _treatment(column, levels, gaps, reason):
 def _text_reason(column, levels, counts):
     if column.kind == "text":
         return "free text"
-    if all(isinstance(level, str) and DATE.fullmatch(level) for level in levels.tolist()):
+    if len(levels) and all(isinstance(level, str) and DATE.fullmatch(level) for level in levels.tolist()):
         return "dates in several spellings, of which one alone would be read"
     return "every value is different" if len(levels) == counts.sum() else "most values are different"

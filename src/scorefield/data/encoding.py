@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scorefield.data import kinds
-from scorefield.data.coding import Column, decode_column, encode_column, fit_column, like_fitted, ready_to_write
+from scorefield.data.coding import Column, decode_column, encode_column, fit_column, ready_to_write
 from scorefield.data.containers import Table, write_table
+from scorefield.data.likeness import like_fitted
 from scorefield.data.new_keys import new_keys
 
 

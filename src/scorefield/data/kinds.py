@@ -1,16 +1,25 @@
 """Kinds of columns: what each column of a table is taken for, from its cells and its name, or as the user says."""
 
-import dataclasses
 import re
 from collections import Counter
 
 import numpy as np
 
 from scorefield.data.cells import NUMERIC, level_keys, positions
+from scorefield.data.everyday_dates import are_compact_dates
 from scorefield.data.keys import EXACT, FEW_ROWS, MANY, MOSTLY_DISTINCT, key_reason, looks_like_id
 from scorefield.data.objects import is_uuid
-from scorefield.data.recognition import DECIDED_KINDS, read_everyday
-from scorefield.data.texts import TICK, date_style, number_style, read_dates, read_numbers
+from scorefield.data.recognition import (
+    DECIDED_KINDS,
+    as_compact_dates,
+    as_dates,
+    as_numbers,
+    is_text,
+    read_everyday,
+    stray_cell,
+    without_words,
+)
+from scorefield.data.texts import number_style, read_numbers
 
 KINDS = (
     "number",
@@ -32,7 +41,6 @@ SET_ASIDE = ("identifier", "text")
 ROWS_PER_LEVEL = 5  # rows that a level of numbers needs on average to be a level: the usual floor of a chi-squared cell
 SPIKE_SHARE = 0.1
 MAX_SPIKES = 3
-MOSTLY_NUMBERS = 0.9  # share of distinct values from which a text among fractions is taken for a mistake
 LONG_TEXT = 40  # characters on average
 SEVERAL_WORDS = 3  # words on average
 UUID = re.compile(r"\{?[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?")
@@ -167,12 +175,13 @@ def _infer(name, cells, plain):
         if read is not None:
             return ("date" if read.form == "time" else _number_kind(*tally(read))), read, None
         kind, cells = _infer_text(name, cells, levels, counts)
-        return kind, cells, _stray_text(levels) if kind in SET_ASIDE else None
+        return kind, cells, stray_cell(levels) if kind in SET_ASIDE else None
     if cells.order is not None or cells.form == "flag":
         return _level_kind(cells, levels), cells, None
     if cells.form in ("time", "duration"):
         return ("date" if cells.form == "time" else "duration"), cells, None
-    return _number_kind(levels, counts), cells, None
+    dates = as_compact_dates(cells, levels) if are_compact_dates(levels) else None
+    return (_number_kind(levels, counts), cells, None) if dates is None else ("date", dates, None)
 
 
 def _unknown_cells(cells):
@@ -192,16 +201,17 @@ def _infer_text(name, cells, levels, counts):
     n = int(counts.sum())
     if cells.ordered:
         return _level_kind(cells, levels), cells
-    if _is_text(levels) and cells.order is None:
-        dates = _as_dates(cells, levels)
+    if is_text(levels) and cells.order is None:
+        dates = as_dates(cells, levels)
         if dates is not None:
             return "date", dates
         if all(map(UUID.fullmatch, levels)):
             return "identifier", cells
         # Whole numbers in text, such as postcodes, are names of something.
-        style = number_style(levels.tolist()) if len(levels) > MANY and any("." in text for text in levels) else None
+        texts = without_words(levels)
+        style = number_style(texts) if len(texts) > MANY and any("." in text for text in texts) else None
         if style is not None:
-            numbers = _as_numbers(cells, levels, style)
+            numbers = as_numbers(cells, texts, style)
             return _number_kind(*tally(numbers)), numbers
     if _is_mostly_distinct(name, levels, n):
         words = sum(len(str(level).split()) for level in levels) / len(levels)
@@ -210,42 +220,10 @@ def _infer_text(name, cells, levels, counts):
     return _level_kind(cells, levels), cells
 
 
-def _stray_text(levels):
-    """The problem of a few texts among fractions, which would set a column of numbers aside; None without it."""
-    is_stray = np.array([isinstance(level, str) and read_numbers([level]) is None for level in levels])
-    has_fractions = any("." in str(level) for level in levels[~is_stray])
-    if not has_fractions or not 0 < is_stray.sum() <= (1 - MOSTLY_NUMBERS) * len(levels):
-        return None
-    stray = levels[is_stray]
-    return (
-        f"expected numbers, as in most of its cells, got {stray[0]!r}; empty or correct such cells, or set the column "
-        "aside with the kind 'identifier'."
-    )
-
-
 def _is_mostly_distinct(name, levels, n):
     if len(levels) == n and (looks_like_id(name) or n >= FEW_ROWS):
         return True
     return len(levels) > MANY and len(levels) > MOSTLY_DISTINCT * n
-
-
-def _as_dates(cells, levels):
-    """Cells of ISO text as times, None if not all of them are dates of one style."""
-    style = date_style(levels[0])
-    ticks = None if style is None else read_dates(levels.tolist(), style)
-    return None if ticks is None else _from_levels(cells, levels, ticks, "time", TICK[style["unit"]], style)
-
-
-def _as_numbers(cells, levels, style):
-    """Cells of text as numbers, None if one cannot be read."""
-    numbers = read_numbers(levels)
-    return None if numbers is None else _from_levels(cells, levels, numbers, "number", "", style)
-
-
-def _from_levels(cells, levels, values, form, unit, style):
-    filled = values[np.maximum(positions(cells.values, cells.known, levels), 0)]
-    known = cells.known & (filled == filled)  # the text nan is a gap
-    return dataclasses.replace(cells, form=form, values=filled, known=known, unit=unit, text=style, order=None)
 
 
 def _number_kind(levels, counts):
@@ -317,9 +295,12 @@ def _honour(kind, cells):
 
 
 def _honour_date(cells, levels):
-    if cells.form == "object" and _is_text(levels):
-        dates = _as_dates(cells, levels)
-        cells = cells if dates is None else dates
+    dates = None
+    if cells.form == "object" and is_text(levels):
+        dates = as_dates(cells, levels)
+    elif cells.form in NUMERIC:
+        dates = as_compact_dates(cells, levels)
+    cells = cells if dates is None else dates
     return cells, None if cells.form == "time" else _cannot("dates or ISO text of one style", levels, "category")
 
 
@@ -335,18 +316,14 @@ def _problem_of_levels(kind, cells, levels):
     return None
 
 
-def _is_text(levels):
-    return all(isinstance(level, str) for level in levels)
-
-
 def _cannot(expected, levels, other):
     return f"expected {expected}, got {levels[0]!r}; correct the cells or use the kind {other!r}."
 
 
 def _honour_number(kind, cells, levels):
-    if cells.form == "object" and _is_text(levels):
+    if cells.form == "object" and is_text(levels):
         style = number_style(levels.tolist()) or {"type": "number", "decimals": None}
-        numbers = _as_numbers(cells, levels, style)
+        numbers = as_numbers(cells, levels, style)
         if numbers is None:
             odd = next(level for level in levels if read_numbers([level]) is None)
             return cells, _cannot("numbers", [odd], "category")

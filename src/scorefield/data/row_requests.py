@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 
 from scorefield.data.cells import Cells, plain_array, positions
-from scorefield.data.coding import like_fitted, ready_to_write
+from scorefield.data.coding import ready_to_write
 from scorefield.data.conditions import check_seen_range, on_step, parse_conditions
 from scorefield.data.containers import Table, write_table
+from scorefield.data.likeness import like_fitted
 from scorefield.data.new_keys import new_keys
 from scorefield.data.relations import check_relations, parse_relations, refuse_violations
 

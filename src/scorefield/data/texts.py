@@ -4,19 +4,16 @@ import re
 
 import numpy as np
 
-from scorefield.data.cells import clip_to_day, clip_to_years
-from scorefield.data.everyday import (
-    MISSING,
-    read_everyday_dates,
-    read_everyday_number,
-    write_everyday_dates,
-    write_everyday_number,
-)
+from scorefield.data.cells import NANOSECONDS, clip_to_day, clip_to_years
+from scorefield.data.everyday import MISSING, all_matches, read_everyday_number, write_everyday_number
+from scorefield.data.everyday_dates import read_everyday_dates, write_compact_dates, write_everyday_dates
 
 TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
-ISO = re.compile(rf"\d{{4}}-\d\d-\d\d(?:(?P<mark>[T ]){TIME}(?P<zone>Z|[+-]\d\d:?\d\d)?)?")
+ZONE = r"Z| ?UTC| ?GMT|[+-]\d\d(?::?\d\d)?"
+ISO = re.compile(rf"\d{{4}}-\d\d-\d\d(?:(?P<mark>[T ]){TIME}(?P<zone>{ZONE})?)?")
 CLOCK = re.compile(TIME)
 MIDNIGHT = "1970-01-01T"  # what makes a moment of a time of day
+MOST_OFFSETS = 1024  # times at which the offsets of a column change
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 UNIT_BY_LENGTH = {10: "D", 16: "m", 19: "s", 23: "ms", 26: "us", 29: "ns"}
 TICK = {"D": "D", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"}  # the unit in which cells hold the times
@@ -34,25 +31,68 @@ def date_style(text):
     return {"type": "date", "unit": unit, "mark": mark, "suffix": suffix, "clock": clock is not None}
 
 
+def style_of_dates(texts):
+    """The style of a column of ISO text, with the times from which each offset from UTC holds; None for other text."""
+    style = date_style(texts[0])
+    ticks = None if style is None else read_dates(texts, style)
+    if ticks is None:
+        return None
+    suffixes = [ISO.fullmatch(text)["zone"] or "" for text in texts] if style["mark"] else [""]
+    if len(set(suffixes)) > 1:
+        order = np.argsort(ticks, kind="stable").tolist()
+        changes = [i for place, i in enumerate(order) if not place or suffixes[i] != suffixes[order[place - 1]]]
+        if len(changes) > MOST_OFFSETS:
+            return None
+        style["offsets"] = {"from": ticks[changes].tolist(), "suffixes": [suffixes[i] for i in changes]}
+    return style if write_dates(ticks, style) == list(texts) else None
+
+
 def read_dates(texts, style):
-    """Ticks of the unit `TICK[style["unit"]]`, or None if a text has another style or is not a date."""
+    """Ticks of the unit `TICK[style["unit"]]`, or None if a text has another style or is not a date.
+
+    Moments of other offsets from UTC than that of the style are converted to it.
+    """
     if "order" in style:
         return read_everyday_dates(texts, style)
-    end = -len(style["suffix"]) or None
-    if not all(text.endswith(style["suffix"]) for text in texts):
+    if "compact" in style:
         return None
-    prefix = MIDNIGHT if style["clock"] else ""
+    suffixes, prefix = [style["suffix"]] * len(texts), MIDNIGHT if style["clock"] else ""
+    if style["mark"]:
+        matches = all_matches(ISO, texts)
+        suffixes = [match["zone"] or "" for match in matches]
+        if not matches or not all(bool(suffix) == bool(style["suffix"]) for suffix in suffixes):
+            return None
+    local = [prefix + text[: len(text) - len(suffix)] for text, suffix in zip(texts, suffixes, strict=True)]
     try:
-        moments = np.array([prefix + text[:end] for text in texts], dtype=f"datetime64[{style['unit']}]")
+        moments = np.array(local, dtype=f"datetime64[{style['unit']}]")
     except ValueError:
         return None
-    ticks = moments.astype(f"datetime64[{TICK[style['unit']]}]").view(np.int64)
-    return ticks if write_dates(ticks, style) == list(texts) else None
+    unit = TICK[style["unit"]]
+    ticks = moments.astype(f"datetime64[{unit}]").view(np.int64)
+    if write_dates(ticks, {**style, "suffix": "", "offsets": None}) != [text[len(prefix) :] for text in local]:
+        return None
+    seconds = np.array([_offset(suffix) for suffix in suffixes], dtype=np.int64) - _offset(style["suffix"])
+    return ticks - seconds * (NANOSECONDS["s"] // NANOSECONDS[unit] if seconds.any() else 0)
+
+
+def _offset(suffix):
+    """Seconds by which local times of a zone such as +02:00 are ahead of UTC."""
+    if not suffix.startswith(("+", "-")):
+        return 0
+    size = 3_600 * int(suffix[1:3]) + 60 * int(suffix[-2:] if len(suffix) > 3 else 0)
+    return size if suffix[0] == "+" else -size
 
 
 def write_dates(ticks, style):
     """ISO text of a style, of ticks as `read_dates` gives them."""
-    unit = TICK[style["unit"]]
+    if "compact" in style:
+        return list(map(str, write_compact_dates(ticks).tolist()))
+    unit, suffixes = TICK[style["unit"]], [style.get("suffix")] * len(ticks)
+    if style.get("offsets"):
+        places = np.searchsorted(style["offsets"]["from"], ticks, side="right") - 1
+        suffixes = [style["offsets"]["suffixes"][place] for place in np.maximum(places, 0).tolist()]
+        seconds = np.array([_offset(suffix) for suffix in suffixes], dtype=np.int64) - _offset(style["suffix"])
+        ticks = ticks + seconds * (NANOSECONDS["s"] // NANOSECONDS[unit])
     ticks = clip_to_day(ticks, unit) if style.get("clock") else clip_to_years(ticks, unit)
     texts = np.datetime_as_string(ticks.view(f"datetime64[{unit}]"), unit=style["unit"]).tolist()
     if "order" in style:
@@ -60,7 +100,7 @@ def write_dates(ticks, style):
     if style["clock"]:
         return [text[len(MIDNIGHT) :] for text in texts]
     mark = style["mark"] or "T"
-    return [text.replace("T", mark) + style["suffix"] for text in texts]
+    return [text.replace("T", mark) + suffix for text, suffix in zip(texts, suffixes, strict=True)]
 
 
 def number_style(texts):
@@ -77,8 +117,8 @@ def number_style(texts):
 
 
 def is_missing_word(text, style):
-    """True for words such as NA among dates and numbers in everyday spelling."""
-    return style is not None and ("order" in style or "decimal" in style) and text in MISSING
+    """True for words such as NA among dates and numbers in text."""
+    return style is not None and text in MISSING
 
 
 def read_numbers(texts, style=None):

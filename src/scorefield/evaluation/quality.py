@@ -10,10 +10,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
 
 from scorefield.data.cells import positions
-from scorefield.data.coding import MAX_LEVELS, is_category, like_fitted
+from scorefield.data.coding import MAX_LEVELS, is_category
 from scorefield.data.containers import Table
 from scorefield.data.encoding import TableEncoder
 from scorefield.data.kinds import SET_ASIDE, refuse, tally
+from scorefield.data.likeness import like_fitted
 from scorefield.data.scaling import NormalScores, safe_deviation
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.evaluation.privacy import MAX_ROWS, Privacy, measure_privacy
