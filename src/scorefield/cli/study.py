@@ -95,7 +95,7 @@ def benchmark(
         list[str] | None,
         typer.Argument(
             help="oversampling, classifiers, mixed, mixed-oversampling (none is all four), learning, mixed-learning, "
-            "tuned, peers, generative, classifier-peers."
+            "tuned, peers, ablation, classifier-peers."
         ),
     ] = None,
     out: Out = pathlib.Path("report"),

@@ -40,7 +40,7 @@ from scorefield.studies.benchmark.oversampling import (
     row_of_arm,
     table_and_split,
 )
-from scorefield.studies.benchmark.summaries import show_classifier_peers, show_classifiers
+from scorefield.studies.benchmark.summaries import show_ablation, show_classifier_peers, show_classifiers
 from scorefield.studies.engine.experiment import Experiment
 
 DRAWS = 20  # random settings that a tuned classifier chooses from
@@ -108,10 +108,15 @@ def classifiers(seed, cv):
     return found
 
 
-def purely_generative(seed, cv):
-    """Forms of ScoreClassifier that learn without the labels' term, beside the usual one."""
+def ablated(seed, cv):
+    """ScoreClassifier without one of its parts or more, with fewer members, and without the labels' term."""
     return {
         OUR_CLASSIFIER: ScoreClassifier(random_state=seed),
+        "without rules": ScoreClassifier(rules=None, random_state=seed),
+        "without score matching": ScoreClassifier(denoising_weight=0.0, random_state=seed),
+        "without both": ScoreClassifier(rules=None, denoising_weight=0.0, random_state=seed),
+        "one member": ScoreClassifier(n_members=1, random_state=seed),
+        "four members": ScoreClassifier(n_members=4, random_state=seed),
         # Two members instead of eight: without labels to stop it early, it trains longest.
         LABEL_FREE_CLASSIFIER: ScoreClassifier(label_weight=0.0, n_members=2, random_state=seed),
         "ScoreDensity": ScoreClassifier(ScoreDensity(), random_state=seed),
@@ -212,13 +217,14 @@ CLASSIFIERS = _experiment(
     show_classifiers,
     SPLITS["n_repeats"],
 )
-GENERATIVE = _experiment(
-    "generative",
-    "Classifiers that learn without labels' help",
-    "Bayes' rule on a density for each class (ScoreDensity), and the joint model without the labels' term (label-free, "
-    "of two members), beside ScoreClassifier",
-    purely_generative,
-    show_classifier_peers,
+ABLATION = _experiment(
+    "ablation",
+    "What the parts of ScoreClassifier contribute",
+    "ScoreClassifier without rules, without score matching, with fewer members, and its purely generative forms: the "
+    "joint model without the labels' term (label-free, of two members) and a density for each class (ScoreDensity)",
+    ablated,
+    show_ablation,
+    SPLITS["n_repeats"],
 )
 CLASSIFIER_PEERS = _experiment(
     "classifier-peers",

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from scorefield.studies.benchmark.classifiers import CLASSIFIER_PEERS, CLASSIFIERS, GENERATIVE
+from scorefield.studies.benchmark.classifiers import ABLATION, CLASSIFIER_PEERS, CLASSIFIERS
 from scorefield.studies.benchmark.explorer import explorer
 from scorefield.studies.benchmark.generators import GENERATOR_PEERS
 from scorefield.studies.benchmark.learning import LEARNING, MIXED_LEARNING
@@ -27,7 +27,7 @@ EXPERIMENTS = {
         MIXED_OVERSAMPLING,
         TUNED,
         GENERATOR_PEERS,
-        GENERATIVE,
+        ABLATION,
         CLASSIFIER_PEERS,
     )
 }

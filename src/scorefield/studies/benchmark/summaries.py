@@ -279,6 +279,13 @@ def show_classifier_peers(rows):
     return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.", "-peers")
 
 
+def show_ablation(rows):
+    scores = Scores(rows)
+    claims = [better_mean_claim(scores, OUR_CLASSIFIER, arm, metric)
+              for arm in scores.arms if arm != OUR_CLASSIFIER for metric in PROBABILITY_METRICS]  # fmt: skip
+    return _classifier_section(scores, claims, f"Means over {len(scores.tables)} tables.", "-ablation")
+
+
 def _classifier_section(scores, claims, caption, suffix=""):
     """Means, ranks, paired comparisons and tables where classifiers differ."""
     paired = (
