@@ -117,7 +117,7 @@ def test_an_uncertain_constant_is_announced(monkeypatch):
 
 
 def test_generated_rows_keep_narrow_directions():
-    """Over ten tables of other seeds the energy of 200 rows has 1.43 times the variance there, with a deviation of .07."""
+    """Over ten other tables the energy of 200 rows has 1.43 times the variance there, with a deviation of .07."""
     rows, _ = correlated(0.999, 1000)
 
     def ratio(**density):
