@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import DistilledClassifier, ScoreClassifier
-from scorefield.estimators.students import weight_argument
+from scorefield.models.students import weight_argument
 
 LIGHT = ScoreClassifier(n_members=2, max_steps=30, hidden=(8,), random_state=0)
 

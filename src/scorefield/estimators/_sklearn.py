@@ -4,7 +4,6 @@ import contextlib
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -25,7 +24,6 @@ except ImportError:
 
 
 __all__ = [
-    "BaseSearchCV",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",

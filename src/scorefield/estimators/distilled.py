@@ -28,15 +28,15 @@ from scorefield.estimators._sklearn import (
     validate_data,
 )
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.new_rows import NewRows
-from scorefield.estimators.students import (
+from scorefield.models.new_rows import NewRows
+from scorefield.models.students import (
     give_own_splits,
     held_out_rows,
     is_linear,
     last_step,
     weight_argument,
 )
-from scorefield.estimators.teachers import fitted_teacher, probabilities, seeded_clone_of
+from scorefield.models.teachers import fitted_teacher, probabilities, seeded_clone_of
 from scorefield.models.teaching import SOFT_STEPS, parents_by_class, repeated, soft_lesson
 
 ROWS_PER_ROW = 4  # new rows for each real one

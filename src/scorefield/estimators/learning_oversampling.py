@@ -12,9 +12,9 @@ from scorefield.data.scaling import reflected
 from scorefield.data.spaces import is_mixed
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.mixed_oversampling import FEW_ROWS
-from scorefield.estimators.new_rows import NewRows
-from scorefield.estimators.teachers import fitted_teacher, probabilities
+from scorefield.models.new_rows import NewRows
 from scorefield.models.selection import one_row_warning, some_places
+from scorefield.models.teachers import fitted_teacher, probabilities
 from scorefield.models.teaching import HARD_STEPS, chosen_by_weight, spread_choice
 
 CANDIDATES = 6  # for each row that is kept

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 from scorefield.data.containers import Table, append_rows, copy_cells, take_rows
 from scorefield.estimators.classifier import ScoreClassifier
-from scorefield.estimators.new_rows import NewRows
-from scorefield.estimators.students import is_linear, weight_argument
 from scorefield.evaluation.metrics import measured
+from scorefield.models.new_rows import NewRows
+from scorefield.models.students import is_linear, weight_argument
 from scorefield.models.teaching import SOFT_STEPS, parents_by_class, repeated, soft_lesson
 
 ROWS_PER_ROW = 4  # new rows for each real one, as DistilledClassifier makes them

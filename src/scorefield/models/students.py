@@ -21,10 +21,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from scorefield._jax.errors import warn_caller
-from scorefield.estimators._sklearn import BaseSearchCV
 
-BY_SPLITS = (BaseSearchCV, LogisticRegressionCV, TunedThresholdClassifierCV, CalibratedClassifierCV)
+BY_SPLITS = (LogisticRegressionCV, TunedThresholdClassifierCV, CalibratedClassifierCV)
 STOPS_ABOVE = 10_000  # rows from which HistGradientBoostingClassifier(early_stopping="auto") stops early
+
+
+def is_search(estimator):
+    """True for scikit-learn's searches over parameters, whose common base has no public name."""
+    return _has_base(estimator, "BaseSearchCV")
+
+
+def _has_base(estimator, name):
+    return any(base.__name__ == name for base in type(estimator).__mro__)
 
 
 def last_step(estimator):
@@ -37,7 +45,7 @@ def last_step(estimator):
 def weight_argument(estimator):
     """The name by which `fit` of an estimator or a pipeline takes weights; None where it takes none."""
     prefix = ""
-    while isinstance(estimator, Pipeline | BaseSearchCV):
+    while isinstance(estimator, Pipeline) or is_search(estimator):
         if isinstance(estimator, Pipeline):
             name, estimator = estimator.steps[-1]
             prefix += f"{name}__"
@@ -49,9 +57,9 @@ def weight_argument(estimator):
 def is_linear(estimator):
     """True for scikit-learn's linear classifiers, also at the end of a pipeline or within a search."""
     inner = last_step(estimator)
-    while isinstance(inner, BaseSearchCV | CalibratedClassifierCV | TunedThresholdClassifierCV):
+    while is_search(inner) or isinstance(inner, CalibratedClassifierCV | TunedThresholdClassifierCV):
         inner = last_step(inner.estimator)
-    return any(base.__name__ == "LinearClassifierMixin" for base in type(inner).__mro__)
+    return _has_base(inner, "LinearClassifierMixin")
 
 
 def _stops_early(learner, n_rows):
@@ -105,7 +113,7 @@ def give_own_splits(student, y, parents, n_real, seed):
     cv = learner.get_params(deep=False).get("cv", "none")
     inner = [name for name in student.get_params() if name.endswith("__cv") and _part(student, name) is not learner]
     calibrated = isinstance(learner, CalibratedClassifierCV)
-    by_splits = isinstance(learner, BY_SPLITS)
+    by_splits = is_search(learner) or isinstance(learner, BY_SPLITS)
     if inner or (cv != "none" and (not by_splits or (calibrated and learner.ensemble is False))):
         warn_caller(
             f"{type(learner).__name__} splits the rows that it is taught, and children of one row may lie on both "

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from scorefield.data.containers import with_dense_columns
-from scorefield.estimators.students import weight_argument
+from scorefield.models.students import weight_argument
 
 
 def seeded_clone_of(rng, estimator):

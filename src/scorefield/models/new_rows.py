@@ -3,6 +3,7 @@
 A teacher without a joint energy of numbers proposes redrawn cells alone: it labels rows, and any classifier can.
 """
 
+import jax
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
@@ -13,7 +14,6 @@ from scorefield.data.kinds import ROWS_PER_LEVEL
 from scorefield.data.possible_cells import PossibleCells
 from scorefield.data.row_space import RowSpace
 from scorefield.data.spaces import is_mixed, numbers_as_table
-from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.models.number_model import NumberModel
 from scorefield.models.teaching import redrawn_sources, short_chains
 
@@ -21,9 +21,9 @@ FEW_VALUES = 64  # of a column of numbers: a step of a chain would lead to a val
 
 
 def energy_of(teacher):
-    """The joint energy of numbers of the ScoreClassifier behind a teacher, or None."""
+    """The joint energy of numbers that a teacher has learned, or None."""
     inner = teacher.estimator if isinstance(teacher, FrozenEstimator) else teacher
-    model = inner.model_ if isinstance(inner, ScoreClassifier) else None
+    model = getattr(inner, "model_", None)
     return model if isinstance(model, NumberModel) else None
 
 
@@ -61,8 +61,6 @@ class NewRows:
 
     def _moved(self, rng, sources, classes, n_steps):
         """Numbers (n, d) after the chains; cells on a grid and values that a column repeats are held."""
-        import jax
-
         cells = self.numbers[sources, np.arange(self.numbers.shape[1])]
         free = np.repeat(~self.on_grid[None], len(cells), axis=0)
         for i, values in self.possible.repeated.items():
