@@ -240,6 +240,7 @@ def test_linear_learners_see_classes_in_proportion():
     taught_labels, weights = seen[0]
     share = np.average(taught_labels[300:], weights=weights[300:])
     assert abs(share - y.mean()) < 0.1
+    assert weights[300:].sum() == pytest.approx(300)  # as much as the real rows
     lesson = taught(X, y).estimator_
     assert (
         np.average(lesson.y_[300:], weights=lesson.weights_[300:]) > share + 0.04

@@ -35,6 +35,7 @@ from scorefield.models.students import (
     is_linear,
     last_step,
     weight_argument,
+    weight_of_new,
 )
 from scorefield.models.teachers import fitted_teacher, probabilities, seeded_clone_of
 from scorefield.models.teaching import SOFT_STEPS, parents_by_class, repeated, soft_lesson
@@ -93,10 +94,10 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    New rows are half of rare and half of common classes' rows, and in proportion to the classes for linear learners,
-    which otherwise fit where few rows are, and for those that take no weights. HistGradientBoostingClassifier stops
-    early by real rows, if it would without a teacher; searches, calibration and tuned thresholds are given splits
-    whose test parts are real rows.
+    New rows start half from rare and half from common classes' rows. For linear learners, which otherwise fit where few
+    rows are, they start from all rows in proportion, and weigh no more in all than the real rows; for learners that
+    take no weights they start in proportion too. HistGradientBoostingClassifier stops early by real rows, if it would
+    without a teacher; searches, calibration and tuned thresholds are given splits whose test parts are real rows.
 
     Examples
     --------
@@ -215,7 +216,7 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_new_rows_ = int(lesson.rows[-1]) + 1
         table = append_rows(take_rows(X, real), take_rows(new, lesson.rows))
         classes = np.concatenate([codes[real], lesson.classes])
-        taught = np.concatenate([own, own.mean() * lesson.weights])
+        taught = np.concatenate([own, own.mean() * weight_of_new(student, len(real), lesson) * lesson.weights])
         if self.balance:
             taught = taught / np.bincount(codes[real], own)[classes]
             taught = taught * (len(real) / taught[: len(real)].sum())

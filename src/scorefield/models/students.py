@@ -62,6 +62,15 @@ def is_linear(estimator):
     return _has_base(inner, "LinearClassifierMixin")
 
 
+def weight_of_new(estimator, n_real, lesson):
+    """Weight of a new row of a `Lesson` beside a real one.
+
+    The new rows of a linear learner weigh as much in all as the real ones at most: it has one surface for all rows, and
+    would give up rows that are there for rows that may be.
+    """
+    return min(1.0, n_real / (lesson.rows[-1] + 1)) if is_linear(estimator) else 1.0
+
+
 def _stops_early(learner, n_rows):
     """Whether a learner holds out rows of its own to stop by."""
     params = learner.get_params(deep=False) if hasattr(learner, "get_params") else {}

@@ -12,7 +12,7 @@ from scorefield.data.containers import Table, append_rows, copy_cells, take_rows
 from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.evaluation.metrics import measured
 from scorefield.models.new_rows import NewRows
-from scorefield.models.students import is_linear, weight_argument
+from scorefield.models.students import is_linear, weight_argument, weight_of_new
 from scorefield.models.teaching import SOFT_STEPS, parents_by_class, repeated, soft_lesson
 
 ROWS_PER_ROW = 4  # new rows for each real one, as DistilledClassifier makes them
@@ -81,7 +81,7 @@ class Lessons:
         lesson = soft_lesson(proba_of(new, parents))
         X, y = self.split.X, self.split.y
         table = append_rows(X, take_rows(new, lesson.rows))
-        weights = np.concatenate([np.ones(len(y)), lesson.weights])
+        weights = np.concatenate([np.ones(len(y)), weight_of_new(model, len(y), lesson) * lesson.weights])
         return self.fitted(model, table, np.concatenate([y, lesson.classes]), weights), len(weights)
 
     def relabelled(self, model, own_share):
