@@ -40,6 +40,7 @@ class Stream(enum.IntEnum):
     MIXTURE = 28
     DRAWN_LABELS = 29
     CHOSEN_ROWS = 30
+    DONORS = 31
 
 
 def host_rng(key: jax.Array, stream: Stream, *path: int) -> np.random.Generator:

@@ -108,19 +108,22 @@ class RowSpace:
 
     def hidden_copies(self, rng, rows):
         """Copies (n, k, d) of flat rows in which up to three quarters of the columns are hidden."""
-        x, known, codes = split_rows(rows, self.layout)
         copies = []
         for _ in range(HIDDEN_COPIES if len(rows) <= MANY_ROWS else 1):
             share = rng.uniform(0, HIDDEN_SHARE, (len(rows), 1))
-            hidden = rng.uniform(size=(len(rows), len(self.layout.variables))) < share
-            z, own = np.where(known, x, np.nan), codes.copy()
-            for v, (number, category) in enumerate(self.layout.variables):
-                if number >= 0:
-                    z[hidden[:, v], number] = np.nan
-                if category >= 0:
-                    own[hidden[:, v], category] = -1
-            copies.append(flat_rows(z, own, self.precision))
+            copies.append(self.with_hidden(rows, rng.uniform(size=(len(rows), len(self.layout.variables))) < share))
         return np.stack(copies, axis=1)
+
+    def with_hidden(self, rows, hidden):
+        """Flat rows of which some cells (n, columns) are missing."""
+        x, known, codes = split_rows(rows, self.layout)
+        z = np.where(known, x, np.nan)
+        for v, (number, category) in enumerate(self.layout.variables):
+            if number >= 0:
+                z[hidden[:, v], number] = np.nan
+            if category >= 0:
+                codes[hidden[:, v], category] = -1
+        return flat_rows(z, codes, self.precision)
 
     def shuffled(self, rng, rows):
         """Flat rows whose columns are permuted independently; gaps are filled anew."""

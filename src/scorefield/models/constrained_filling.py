@@ -44,9 +44,13 @@ def keep_relations(key, model, request, table, filled):
     return replace_cells(whole.native, values, {name: ~own & ~left for name, own in known.items()})
 
 
-def filled_within(key, model, table, constraints, n_draws=1):
+def filled_within(key, model, table, constraints):
     """A filled table like the given one, whose rows keep constraints."""
-    filled = model.filled(key, table, n_draws=n_draws)
+    return keep_constraints(key, model, constraints, table, model.filled(key, table))
+
+
+def keep_constraints(key, model, constraints, table, filled):
+    """The filled table, with rows that keep constraints; see `keep_relations`."""
     if not constraints:
         return filled
     return keep_relations(key, model, RowRequest(model.space.encoder, None, constraints), table, filled)

@@ -27,20 +27,6 @@ STEP = 0.1  # of the numbers' Langevin chain, in units of the noise
 STEPS_PER_COLUMN, FEWEST_STEPS = 6, 60
 
 
-def _typical_rows(draws, layout):
-    """Median numbers and commonest codes of complete flat rows (draws, n, d)."""
-    p = layout.n_numbers
-    numbers, codes = np.where(draws[:, :, p : 2 * p] > 0, draws[:, :, :p], np.nan), draws[:, :, 2 * p :]
-    counts = np.stack([(codes == level).sum(axis=0) for level in range(int(codes.max(initial=0)) + 1)])
-    typical = counts.argmax(axis=0)
-    known = ~np.isnan(numbers).all(axis=0)
-    for number, category in layout.variables:
-        if number >= 0 and category >= 0:
-            known[:, number] = typical[:, category] == 0
-    median = np.nanmedian(np.where(known, numbers, 0.0), axis=0)
-    return np.hstack([np.where(known, median, 0.0), known, typical]).astype(np.float32)
-
-
 @stored_by_public_name
 class RowModel(JointModel):
     """A joint energy of mixed rows."""
@@ -134,7 +120,7 @@ class RowModel(JointModel):
         p = self.space.layout.n_numbers
         rows[:, :p] = reflected(rows[:, :p], low, high)
 
-    def impute(self, key, rows, label=None):
+    def impute(self, key, rows, label=None, n_steps=None):
         """Flat rows whose gaps are drawn given the known cells: of one class, or of all together."""
         free = ~self._present(rows)
         wanting = np.flatnonzero(free.any(axis=1))
@@ -143,7 +129,7 @@ class RowModel(JointModel):
             return filled
         starts = self.drawn_from_margins(host_rng(key, Stream.IMPUTED), rows[wanting], free[wanting])
         energy = AnyClass(self.joint) if label is None else ClassEnergy(self.joint, np.int32(label))
-        drawn = self._walk(key, starts, free[wanting], energy)
+        drawn = self._walk(key, starts, free[wanting], energy, n_steps=n_steps)
         self._bound(drawn, *self.space.range_of(np.concatenate(self.start_rows)))
         # Held numbers are put back: bounds do not apply to them.
         p, (_, known, _) = self.space.layout.n_numbers, split_rows(rows[wanting], self.space.layout)
@@ -167,14 +153,9 @@ class RowModel(JointModel):
                 rows[own, p + number] = 1.0
         return rows
 
-    def filled(self, key, table, n_draws=1):
-        """A table like the given one: its gaps are drawn, its known cells are as they were.
-
-        With several draws a gap takes their median, or the commonest level.
-        """
-        rows = self.space.rows(table)
-        drawn = [self.impute(jax.random.fold_in(key, draw), rows) for draw in range(n_draws)]
-        rows = drawn[0] if n_draws == 1 else _typical_rows(np.stack(drawn), self.space.layout)
+    def filled(self, key, table):
+        """A table like the given one: its gaps are drawn, its known cells are as they were."""
+        rows = self.impute(jax.random.fold_in(key, 0), self.space.rows(table))
         return fill_gaps(table, self.space.table(rows, like=table, rng=host_rng(key, Stream.POOLED_LEVELS)))
 
     def _anchors(self, key):
