@@ -639,3 +639,19 @@ def test_a_key_of_repeated_rows_in_a_sorted_table_tells_nothing():
         said = [str(warning.message) for warning in caught if "order" in str(warning.message)]
         assert ("'id'" in "".join(said)) == (name != "without")
     assert f1["with"] == f1["without"] < 0.5 < 0.9 < f1["number"]
+
+
+def test_parts_read_dates_as_the_whole_table(monkeypatch):
+    """Only one cell, or only the user, tells whether the day or the month is first."""
+    keep_remedies(monkeypatch, NOTHING, "SMOTE")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=100), "day": [f"0{1 + i % 9}/0{1 + i % 7}/2024" for i in range(100)]})
+    y = np.repeat([0, 1], [70, 30])
+    with pytest.raises(ValueError, match="'date:dmy' or 'date:mdy' decides"):
+        advise(X, y, LogisticRegression(), minutes=0)
+    assert advise(X, y, LogisticRegression(), minutes=0, columns={"day": "date:mdy"}).n_splits == 5
+    X.loc[0, "day"] = "13/01/2024"
+    assert advise(X, y, LogisticRegression(), minutes=0).n_splits == 5
+    kinds = prepare(LogisticRegression(), X, None, fixed=True).columns
+    assert kinds == {"day": "date:dmy"}  # for the models that read parts of the table themselves
+    assert prepare(LogisticRegression(), X, None, fixed=False).columns is None  # as the code for users has it

@@ -28,7 +28,7 @@ def read_everyday(cells, levels, choice=""):
     if isinstance(style, Undecided):
         kinds = " or ".join(map(repr, style.kinds))
         said = f"expected a cell that tells {style.readings}, got {style.example!r} and its like"
-        return None, f"{said}; the kind {kinds} decides."
+        return None, f"{said}; the kind {kinds} decides (`columns` in Python, --as in commands)."
     if style is None:
         return None, _mixed_units(texts)
     if style["type"] == "date":
@@ -115,6 +115,18 @@ def _mixed_units(texts):
         f"expected amounts in one unit, got {', '.join(units)}; convert them, or set the column aside with the kind "
         "'identifier'."
     )
+
+
+def decided_kind(kind, style):
+    """A kind that reads parts of a column as the whole one, whose other cells decided what those of a part leave open.
+
+    `style` is that of text which was read as times or numbers, or None.
+    """
+    if style and "order" in style:
+        return f"date:{style['order']}"
+    if style and "decimal" in style:
+        return "number:comma" if style["decimal"] == "," else "number:point"
+    return kind
 
 
 def style_in_words(style):

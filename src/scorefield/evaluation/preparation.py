@@ -9,6 +9,8 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from scorefield.data.encoding import TableEncoder
+from scorefield.data.kinds import NUMBER_KINDS
+from scorefield.data.recognition import decided_kind
 from scorefield.estimators.mixed_encoder import MixedEncoder
 
 
@@ -33,7 +35,7 @@ def prepare(learner, X, columns, *, fixed):
 
     `fixed` kinds of columns are those of the whole table: parts of it then agree in the positions of categories.
     """
-    kinds = kinds_of(X, columns) if fixed else columns
+    kinds, decided = kinds_of(X, columns) if fixed else (columns, {})
     codes = MixedEncoder(columns=kinds).fit(X)
     of_levels, n_columns = codes.categories_, len(codes.get_feature_names_out())
     interpolation = SMOTE if not of_levels else SMOTENC if len(of_levels) < n_columns else SMOTEN
@@ -46,15 +48,20 @@ def prepare(learner, X, columns, *, fixed):
         () if form == "codes" else (again,),
         interpolation,
         tuple(of_levels),
-        columns,
+        {**decided, **columns} if columns else decided or columns,
     )
 
 
 def kinds_of(X, columns=None):
-    """Kinds of the columns of a table that vary; those with spikes are numbers, as parts of a table may have none."""
-    fitted = TableEncoder(columns).fit(X).columns_
-    kinds = {column.name: column.kind for column in fitted if column.kind != "constant"}
-    return {name: "number" if kind == "spiked number" else kind for name, kind in kinds.items()}
+    """Kinds of the columns of a table that vary, and of those whose spelling a part of the table may leave open.
+
+    Columns with spikes are numbers, as parts of a table may have none.
+    """
+    fitted = [column for column in TableEncoder(columns).fit(X).columns_ if column.kind != "constant"]
+    kinds = {column.name: "number" if column.kind == "spiked number" else column.kind for column in fitted}
+    decided = {column.name: decided_kind(column.kind, column.text) for column in fitted if column.kind in NUMBER_KINDS}
+    decided = {name: kind for name, kind in decided.items() if ":" in kind}
+    return {**kinds, **decided}, decided
 
 
 def _form(learner):
