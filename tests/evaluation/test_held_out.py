@@ -39,3 +39,12 @@ def test_nothing_is_said_of_a_model_without_held_out_rows(rng):
     X = rng.normal(size=(60, 2))
     y = X[:, 0] > 0
     assert judge_held_out(ScoreClassifier(ScoreDensity("gaussian")).fit(X, y), X, y) == []
+
+
+def test_a_column_that_some_folds_do_not_know_is_judged(rng):
+    """Boosting of scikit-learn 1.9 fails on columns without a known cell."""
+    X = pd.DataFrame({"a": rng.normal(size=90), "b": np.nan})
+    X.loc[4, "b"] = 1.5
+    y = (X["a"] > 0).to_numpy()
+    model = ScoreClassifier(**{**LIGHT, "max_steps": 5}, columns={"b": "number"}).fit(X, y)
+    assert [name for name, *_ in judge_held_out(model, X, y)][1] == "gradient boosting"

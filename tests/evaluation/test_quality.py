@@ -160,3 +160,12 @@ def test_correlations_use_the_rows_in_which_both_are_known(rng):
     np.testing.assert_allclose(quality.correlations(rows), np.corrcoef(rows.T), atol=1e-12)
     rows[:150, 0], rows[50:100, 1] = np.nan, np.nan
     np.testing.assert_allclose(quality.correlations(rows), pd.DataFrame(rows).corr(), atol=1e-12)
+
+
+def test_a_column_without_known_cells_is_compared(rng):
+    real, other = (pd.DataFrame({"a": rng.normal(size=60), "b": np.nan}) for _ in range(2))
+    found = compare_tables(real, other)
+    assert [column["distance"] for column in found.columns][1] == 0
+    assert found.auc_range[0] < 0.5 < found.auc_range[1]
+    other["b"] = 1.0
+    assert compare_tables(real, other).columns[1]["gaps"] == -1  # the control

@@ -28,6 +28,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "boostable",
     "boosted_trees",
     "check_feature_names",
     "check_sample_weight",
@@ -58,6 +59,11 @@ def validate_data(estimator, X, y="no_validation", **options):
         check_numbers(X)
     check_labels(y)
     return sklearn_validate_data(estimator, X, y, **options)
+
+
+def boostable(rows, kept):
+    """Rows with zeros in the columns that no kept row knows, which the boosting of scikit-learn 1.9 fails on."""
+    return np.where(np.isnan(rows[kept]).all(axis=0), 0.0, rows)
 
 
 def boosted_trees(boosting):

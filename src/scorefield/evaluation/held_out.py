@@ -5,6 +5,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import average_precision_score
 
 from scorefield.data.splits import same_rows, stratified_folds
+from scorefield.estimators._sklearn import boostable
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.models.calibration import calibration_error
 
@@ -53,6 +54,7 @@ def _boosted(rows, labels, seed):
         return None
     proba = np.zeros((len(labels), n_classes))
     for kept, held in stratified_folds(labels, groups, FOLDS, seed):
-        learner = HistGradientBoostingClassifier(random_state=seed).fit(rows[kept], labels[kept])
-        proba[np.ix_(held, learner.classes_)] = learner.predict_proba(rows[held])
+        ready = boostable(rows, kept)
+        learner = HistGradientBoostingClassifier(random_state=seed).fit(ready[kept], labels[kept])
+        proba[np.ix_(held, learner.classes_)] = learner.predict_proba(ready[held])
     return proba

@@ -17,6 +17,7 @@ from scorefield.data.kinds import SET_ASIDE, refuse, tally
 from scorefield.data.likeness import like_fitted
 from scorefield.data.scaling import NormalScores, safe_deviation
 from scorefield.data.splits import same_rows, stratified_folds
+from scorefield.estimators._sklearn import boostable
 from scorefield.evaluation.privacy import MAX_ROWS, Privacy, measure_privacy
 from scorefield.evaluation.statistics import auc_interval
 
@@ -147,6 +148,7 @@ def _two_sample_auc(rows, labels, seed, categories=None):
     laws has a standard deviation of .056, where the formulas for independent predictions say .041.
     """
     train, test = _halves(rows, labels, seed)
+    rows = boostable(rows, train)
     if categories is None:
         judge = RandomForestClassifier(N_TREES, min_samples_leaf=5, random_state=seed, n_jobs=-1)
     else:
