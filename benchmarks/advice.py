@@ -61,7 +61,7 @@ def measure(task):
     kind, seed = task
     warnings.simplefilter("ignore")
     X, y, estimator = KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind)]))
-    found = advise(X, y, estimator, minutes=0, random_state=seed)
+    found = advise(X, y, estimator, minutes=None, random_state=seed)
     advice = (
         "over-sample" if found.winner in OVER_SAMPLERS else "nothing" if found.winner in (None, NOTHING) else "other"
     )

@@ -528,7 +528,7 @@ def test_advice_on_one_of_several_classes_by_a_metric(tmp_path, monkeypatch, cap
     given = ("advise", tmp_path / "a.csv", "--target", "y", "--learner", "logistic", "--minutes", "0")
     for chosen, expected in ((("--positive", "2"), "2"), ((), "3")):
         code, out, err = run_with_stages(monkeypatch, capsys, *given, *chosen, "--metric", "log_loss")
-        assert (code, err) == (0, "comparing remedies, one repetition, however long it takes ...\n")
+        assert (code, err) == (0, "comparing remedies, one repetition of the quick ones ...\n")
         assert "1 repetition of 5 train-test splits of 160 rows" in out
         assert out.startswith(f"Class {expected} against all others.")
         assert "gain: by how much log loss (of probabilities; sure and wrong costs most) is lower than after" in out

@@ -34,7 +34,7 @@ def test_rows():
     }
     assert rows["size"]["gaps"] == 0.25
     assert rows["size"]["values"] == "L (33 %), M (33 %), S (33 %)"
-    assert rows["size"]["treatment"] == "modelled as levels; gaps are modelled"
+    assert rows["size"]["treatment"] == "modelled as levels; missing values too"
     assert rows["gain"]["values"] == "0 to 30, spike at 0 (25 %)"
     assert rows["customerID"]["treatment"] == (
         "set aside: every value is different; named like a key; rising from row to row; new keys in generated rows"
@@ -52,7 +52,7 @@ def test_polars_says_the_same():
 def test_lines_are_aligned():
     lines = repr(describe_columns(TABLE)).splitlines()
     assert len(lines) == 1 + TABLE.shape[1]
-    starts = [lines[0].index(title) for title in ("kind", "gaps", "values", "what is done")]
+    starts = [lines[0].index(title) for title in ("kind", "missing", "values", "what is done")]
     assert all(line[start - 2 : start].strip() == "" for line in lines for start in starts)
 
 

@@ -59,7 +59,7 @@ def test_pure_noise_has_no_remedy(model, seed):
     """A tuned threshold has a higher F1 even there: it calls every row rare. That is no reason to use it."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(400, 3)), np.repeat(["no", "yes"], [340, 60])
-    found = advise(X, y, model, minutes=0)
+    found = advise(X, y, model, minutes=None)
     assert found.verdict.startswith("Undecided")
     finds_some = found.table[0]["f1"] > 0
     assert found.winner == (NOTHING if finds_some else None)
@@ -94,7 +94,7 @@ def test_one_teacher_is_fitted_for_each_training_part(monkeypatch):
     keep_remedies(monkeypatch, NOTHING, OUR_CLASSIFIER, TEACHING, OURS)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(2, 1, (30, 2))])
-    found = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
+    found = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=None)
     assert fitted == [160] * 5
     rows = {row["remedy"]: row for row in found.table}
     assert rows[TEACHING]["brier"] != rows[NOTHING]["brier"]
@@ -104,7 +104,7 @@ def test_separable_classes_leave_nothing_to_gain(monkeypatch):
     keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-10, 1, (200, 2)), rng.normal(10, 1, (40, 2))])
-    found = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=0)
+    found = advise(X, np.repeat([0, 1], [200, 40]), LogisticRegression(), minutes=None)
     assert found.verdict.startswith("No difference: do nothing")
     assert found.winner == NOTHING
 
@@ -114,7 +114,7 @@ def test_a_weak_learner_is_helped_by_something(monkeypatch):
     keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE")
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
-    found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=0)
+    found = advise(X, np.repeat([0, 1], [1800, 120]), LogisticRegression(), minutes=None)
     assert found.winner != NOTHING
     assert "Gains are in F1 over doing nothing" in found.verdict
     rows = {row["remedy"]: row for row in found.table}
@@ -137,7 +137,7 @@ def test_over_sampling_wins_where_it_should(monkeypatch):
     angle, radius = rng.uniform(0, 2 * np.pi, 30), 0.8 * np.sqrt(rng.uniform(size=30))
     rare = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     X, y = np.concatenate([common, rare]), np.repeat([0, 1], [len(common), 30])
-    found = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=0)
+    found = advise(X, y, CoarseTree(min_samples_leaf=40, random_state=0), minutes=None)
     assert found.verdict.startswith("Over-sample with")
     assert "SMOTE" in found.winner or found.winner in (OURS, NOISE)
 
@@ -256,7 +256,7 @@ def test_the_metric_decides(monkeypatch):
     X = np.concatenate([rng.normal(0, 1, (1800, 2)), rng.normal(1.0, 1, (120, 2))])
     y = np.repeat(["a", "b"], [1800, 120])
     keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
-    found = {metric: advise(X, y, LogisticRegression(), metric=metric, minutes=0) for metric in METRICS}
+    found = {metric: advise(X, y, LogisticRegression(), metric=metric, minutes=None) for metric in METRICS}
     assert {metric: own.winner == NOTHING for metric, own in found.items()} == {
         "f1": False, "average_precision": True, "brier": True, "log_loss": True,
     }  # fmt: skip
@@ -275,7 +275,7 @@ def test_one_class_against_all_others(monkeypatch):
     X = np.concatenate([rng.normal(m, 1, (n, 2)) for m, n in ((0, 300), (3, 100), (-3, 40))])
     y = np.repeat(["big", "middle", "small"], [300, 100, 40])
     for positive, expected in ((None, "small"), ("middle", "middle")):
-        found = advise(X, y, LogisticRegression(), positive=positive, minutes=0, progress=lambda *n: seen.append(n))
+        found = advise(X, y, LogisticRegression(), positive=positive, minutes=None, progress=lambda *n: seen.append(n))
         assert found.verdict.startswith(f"Class {expected} against all others.")
         names = {"y": pd.Series(y)}
         exec(found.code, names)
@@ -439,9 +439,9 @@ def test_rare_rows_survive_thinning_and_equal_rows_stay_together(monkeypatch):
     X = rng.normal(size=(110, 2))
     X[102:110] = X[101]  # eight of ten rare rows are equal
     with pytest.raises(ValueError, match="distinct rows"):
-        advise(X, np.repeat([0, 1], [100, 10]), LogisticRegression(), minutes=0)
+        advise(X, np.repeat([0, 1], [100, 10]), LogisticRegression(), minutes=None)
     X = np.concatenate([rng.normal(size=(100, 2)), np.repeat(rng.normal(size=(7, 2)), 2, axis=0)])
-    assert advise(X, np.repeat([0, 1], [100, 14]), LogisticRegression(), minutes=0).n_splits == 5
+    assert advise(X, np.repeat([0, 1], [100, 14]), LogisticRegression(), minutes=None).n_splits == 5
 
 
 def test_inner_folds_keep_equal_rows_together():
@@ -469,7 +469,7 @@ def test_large_tables_are_thinned_and_pages_written(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 3))
     y = (X[:, 0] + rng.normal(size=len(X)) > 2.3).astype(int)
-    found = advise(X, y, LogisticRegression(), minutes=0)
+    found = advise(X, y, LogisticRegression(), minutes=None)
     assert found.n_rows < 20_000
     assert "of 20000 rows" in found.verdict
     found.write_page(tmp_path / "advice.html")
@@ -558,17 +558,17 @@ def test_advice_on_a_mixed_table(monkeypatch):
     keep = (NOTHING, "SMOTE", NOISE)
     keep_remedies(monkeypatch, *keep)
     X, y = orders(400)
-    found = advise(X, y, LOGISTIC, minutes=0)
+    found = advise(X, y, LOGISTIC, minutes=None)
     rows = {row["remedy"]: row for row in found.table}
     assert all(rows[name]["average_precision"] > 0.85 for name in keep)  # .2 by chance
-    blind = advise(X[["day", "shop"]], y, LOGISTIC, minutes=0)  # the control: columns that say nothing
+    blind = advise(X[["day", "shop"]], y, LOGISTIC, minutes=None)  # the control: columns that say nothing
     assert max(row["average_precision"] for row in blind.table) < 0.4
     names = {}
     exec(found.code, names)
     assert names["model"].fit(X, y).score(X, y) > 0.85
     twice = pd.concat([X.head(80), X.head(80).assign(id="again")])  # equal but for the identifier
     with pytest.raises(ValueError, match="at least 5 distinct rows of each class, got 3"):
-        advise(twice, np.where(twice.index.to_numpy() < 3, "yes", "no"), LOGISTIC, minutes=0)
+        advise(twice, np.where(twice.index.to_numpy() < 3, "yes", "no"), LOGISTIC, minutes=None)
 
 
 def test_models_that_need_more_time_are_left_out_of_a_mixed_table_and_named(monkeypatch):
@@ -588,16 +588,25 @@ def test_models_that_need_more_time_are_left_out_of_a_mixed_table_and_named(monk
         raise Stop(left_out)
 
     monkeypatch.setattr(advice._Parts, "run", run)
-    for minutes in (0, 2):
+    for minutes in (None, 2):
         with pytest.raises(Stop, match=r"\(\)"):
             advise(X, y, LOGISTIC, minutes=minutes)
+
+
+def test_without_minutes_no_classifier_of_ours_is_trained(monkeypatch):
+    keep_remedies(monkeypatch, NOTHING, OUR_CLASSIFIER, TEACHING, OURS)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (80, 2)), rng.normal(2, 1, (20, 2))])
+    found = advise(X, np.repeat([0, 1], [80, 20]), LogisticRegression(), minutes=0)
+    assert [row["remedy"] for row in found.table] == [NOTHING]
+    assert found.verdict.endswith("score over-sampling need more than 0 minutes and were left out.)")
 
 
 @pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])
 def test_advice_takes_other_containers(container, monkeypatch):
     keep_remedies(monkeypatch, NOTHING, THRESHOLD, "SMOTE")
     X, y = orders(100)
-    expected = advise(X, y, LOGISTIC, minutes=0)
+    expected = advise(X, y, LOGISTIC, minutes=None)
     pl = pytest.importorskip("polars")
     table = X.to_numpy(object) if container == "numpy" else pl.from_pandas(X)
     if container == "pyarrow":
@@ -605,7 +614,7 @@ def test_advice_takes_other_containers(container, monkeypatch):
             _safe_indexing(table.to_arrow(), [0, 1])
         except TypeError:
             pytest.skip("this version of scikit-learn cannot split pyarrow tables")
-    found = advise(table.to_arrow() if container == "pyarrow" else table, y, LOGISTIC, minutes=0)
+    found = advise(table.to_arrow() if container == "pyarrow" else table, y, LOGISTIC, minutes=None)
     assert found.verdict == expected.verdict
 
 

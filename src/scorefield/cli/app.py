@@ -253,7 +253,7 @@ def quality(
     if as_json:
         echo_json(found)
     if not quiet:
-        table = Table("column", "kind", "distance", "gaps", box=None)
+        table = Table("column", "kind", "distance", "missing", box=None)
         for column in found.columns:
             gaps = f"{column['gaps']:+.3f}" if column["gaps"] else ""
             table.add_row(escape(str(column["column"])), column["kind"], f"{column['distance']:.3f}", gaps)
@@ -274,7 +274,8 @@ def advise(
         float,
         typer.Option(
             min=0,
-            help="Time to spend; more time gives narrower intervals. One repetition is always finished, 0 gives one.",
+            help="Time to spend; more time gives narrower intervals. One repetition is always finished. 0 leaves out "
+            "the remedies that train a ScoreClassifier.",
         ),
     ] = 2.0,
     learner: Annotated[str, typer.Option(help=f"{', '.join(LEARNERS)}.", callback=one_of(LEARNERS))] = "forest",
@@ -306,7 +307,7 @@ def advise(
     from scorefield.cli import commands
 
     quiet = quiet or as_json
-    time_given = f"about {minutes:g} minutes" if minutes else "one repetition, however long it takes"
+    time_given = f"about {minutes:g} minutes" if minutes else "one repetition of the quick ones"
     announce(f"comparing remedies, {time_given}", quiet)
     with progress_bar(error_console(), quiet, left=True) as bar:
         task = bar.add_task("comparing remedies", total=None)

@@ -358,8 +358,8 @@ def write_quality_page(path, found, real, synthetic, *, columns=None, replace=Tr
         tag("ul", *(tag("li", sentence) for sentence in found.sentences)),
         picture(figure, "The columns that differ most, and correlations of numbers."),
         table(
-            "Distance of each column's distribution, and of its share of gaps from the real one",
-            ["column", "kind", "distance", "gaps"],
+            "Distance of each column's distribution, and of its share of missing values from the real one",
+            ["column", "kind", "distance", "missing"],
             rows,
         ),
         tag("h2", "What does it give away?"),

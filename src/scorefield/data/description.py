@@ -17,7 +17,13 @@ from scorefield.data.splits import same_cells
 from scorefield.data.texts import write_dates, write_numbers
 from scorefield.data.zones import local_times, zone_in
 
-TITLES = {"column": "column", "kind": "kind", "gaps": "gaps", "values": "values", "treatment": "what is done with it"}
+TITLES = {
+    "column": "column",
+    "kind": "kind",
+    "gaps": "missing",
+    "values": "values",
+    "treatment": "what is done with it",
+}
 MODELLED_AS = {
     "number": "a number",
     "whole number": "a number, rounded",
@@ -112,10 +118,10 @@ def describe_columns(table, columns=None, labels=None):
     >>> from scorefield import describe_columns
     >>> table = np.array([[1.5, "a", "2024-01-31"], [2.5, "b", "2024-02-29"], [None, "a", "2024-03-31"]], dtype=object)
     >>> describe_columns(table)
-    column  kind    gaps  values                    what is done with it
-    0       number  33 %  1.5 to 2.5                modelled as a number; gaps are modelled
-    1       flag          a (67 %), b (33 %)        modelled as two levels
-    2       date          2024-01-31 to 2024-03-31  modelled as a number; read as year-month-day
+    column  kind    missing  values                    what is done with it
+    0       number  33 %     1.5 to 2.5                modelled as a number; missing values too
+    1       flag             a (67 %), b (33 %)        modelled as two levels
+    2       date             2024-01-31 to 2024-03-31  modelled as a number; read as year-month-day
     """
     table = Table(table)
     asked, classified = wanted_kinds(table.names, columns), classify(table, columns)
@@ -228,7 +234,7 @@ def _treatment(column, levels, gaps, reason):
     if column.pool:
         parts.append(f"{len(column.pool)} rare levels are pooled")
     if gaps:
-        parts.append("gaps are modelled")
+        parts.append("missing values too")
     return "; ".join(parts)
 
 

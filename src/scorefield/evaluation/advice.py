@@ -189,10 +189,11 @@ def advise(
         threshold does not change them.
     positive : None or label
         The class to find, against all others; None is the rarest.
-    minutes : float
-        Time to spend; 0 is one repetition, whatever it takes. The first repetition is always finished. To keep to the
-        time, a table of more than 2,000 rows and 500 for each minute is thinned (a mixed one of more than 1,000 and
-        250), and on mixed tables our own models are compared from two minutes on.
+    minutes : float or None, default=2.0
+        Time to spend; None is one repetition, whatever it takes. The first repetition is always finished. To keep to
+        the time, a table of more than 2,000 rows and 500 for each minute is thinned (a mixed one of more than 1,000 and
+        250). The remedies that train a ScoreClassifier are left out with 0 minutes, and of mixed tables with less than
+        two.
     columns : None or dict
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
     random_state : int
@@ -216,7 +217,7 @@ def advise(
     >>> from scorefield import advise
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (170, 2)), rng.normal(1.5, 1, (30, 2))])
-    >>> advice = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=0)
+    >>> advice = advise(X, np.repeat([0, 1], [170, 30]), LogisticRegression(), minutes=None)
     >>> advice.n_repetitions, advice.n_splits, len(advice.table)
     (1, 5, 8)
     """
@@ -229,7 +230,8 @@ def advise(
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
     share, n_given = y.mean(), len(y)
     least, per_minute = MIXED_ROWS if mixed else ROWS
-    left_out = (OUR_CLASSIFIER, TEACHING, OURS) if mixed and 0 < minutes < MIXED_MINUTES else ()
+    left_out, why = _left_out(mixed, minutes)
+    minutes = minutes or 0.0
     index = _thinned(y, least + int(per_minute * minutes), np.random.default_rng(random_state))
     X, y, groups, begin = take_rows(X, index), y[index], groups[index], time.monotonic()
     tuned = minutes >= TUNING_MINUTES
@@ -260,13 +262,20 @@ def advise(
             f" (Based on {len(y)} of {n_given} rows, to keep to the time; {y.mean():.1%} of them are rare, of all "
             f"rows {share:.1%}.)"
         )
-    if left_out:
-        names = f"{', '.join(left_out[:-1])} and {left_out[-1]}"
-        verdict += f" ({names} need {MIXED_MINUTES:g} minutes on a mixed table and were left out.)"
+    verdict += why
     printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
     code = code_for(winner, estimator, y, labels, parts.n_rare, printed) if winner else ""
     table = _table(chosen, y, outcomes, measured, groups)
     return Advice(verdict, table, winner, code, metric, n_repetitions, len(y))
+
+
+def _left_out(mixed, minutes):
+    """Remedies that there is no time for, and a sentence that says so."""
+    if minutes is None or minutes >= MIXED_MINUTES or (minutes > 0 and not mixed):
+        return (), ""
+    names = (OUR_CLASSIFIER, TEACHING, OURS)
+    needed = f"{MIXED_MINUTES:g} minutes on a mixed table" if mixed else "more than 0 minutes"
+    return names, f" ({', '.join(names[:-1])} and {names[-1]} need {needed} and were left out.)"
 
 
 class _Parts:

@@ -226,8 +226,8 @@ def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state
     -------
     Quality
         ``columns`` (per column its ``kind`` in the words of :func:`describe_columns`, the distance of its known cells,
-        ``gaps``, the share of gaps less that of the real table, and ``spikes``, the distance of the shares of values
-        that the real column repeats often),
+        ``gaps``, the share of missing values less that of the real table, and ``spikes``, the distance of the shares of
+        values that the real column repeats often),
         ``correlation_gap`` (largest difference between two correlations; of normal scores in mixed tables), ``auc`` and
         ``auc_range`` (of a forest, or of gradient boosting for mixed tables, that separates real from generated rows;
         .5 is chance), ``copies`` (share of generated rows that equal a real row), ``repeats`` (share of real rows that
@@ -322,7 +322,9 @@ def _sentences(found, drift, copied, judge):
     )
     widest = max(found.columns, key=lambda column: abs(column["gaps"]))
     if widest["gaps"]:
-        said.append(f"The largest difference in the share of gaps is {widest['gaps']:+.2f}, of {widest['column']!r}.")
+        said.append(
+            f"The largest difference in the share of missing values is {widest['gaps']:+.2f}, of {widest['column']!r}."
+        )
     if found.left_out:
         names = ", ".join(map(repr, found.left_out))
         said.append(f"Left out, as identifiers or free text: {names}.")
