@@ -24,13 +24,15 @@ KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT
 # Workers with a thread each: two that want every core are several times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 ONE_XLA_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
-# A training program compiles in half the time without XLA's fusion emitters, and runs as fast. Versions of XLA differ in
-# their flags, and an unknown one ends the process, so it is tried first. `make test-all` compiles as users do.
-PLAIN_FUSIONS = $(shell XLA_FLAGS=$(1) $(BIN)/python -c "import jax; jax.devices()" 2>/dev/null && echo $(1))
+# Tests run each program for a moment, and compiling is most of their time: without optimization and fusion emitters it is
+# half as long. Versions of XLA differ in their flags, and an unknown one ends the process, so they are tried first.
+# `make test-all` compiles as users do.
+SOON := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+COMPILED_SOON = $(shell XLA_FLAGS="$(SOON)" $(BIN)/python -c "import jax; jax.devices()" 2>/dev/null && echo "$(SOON)")
 
 # worksteal gives each worker a run of neighbouring tests: the models and programs that a file shares are made once.
 test: lint
-	$(KEPT_PROGRAMS) $(ONE_THREAD) XLA_FLAGS="$(call PLAIN_FUSIONS,--xla_cpu_use_fusion_emitters=false) $(ONE_XLA_THREAD)" $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(KEPT_PROGRAMS) $(ONE_THREAD) XLA_FLAGS="$(COMPILED_SOON) $(ONE_XLA_THREAD)" $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-all: lint
 	$(KEPT_PROGRAMS) $(ONE_THREAD) XLA_FLAGS="$(ONE_XLA_THREAD)" $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

@@ -83,3 +83,13 @@ def test_a_compiler_without_an_option_compiles_without_it(monkeypatch):
     double = pytrees.compiled(lambda x: 2 * x)
     assert double(np.float32(3)) == 6
     assert double._cache_size() == 1
+
+
+@pytest.mark.parametrize(("flags", "kept"), [("", 2), ("--xla_backend_optimization_level=0", 1), ("--xla_other=1", 2)])
+def test_flags_in_the_environment_win(monkeypatch, flags, kept):
+    asked = []
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    monkeypatch.setattr(jax, "jit", lambda function, compiler_options, **options: asked.append(compiler_options))
+    pytrees._jitted(abs, pytrees.COMPILER_OPTIONS, {})
+    pytrees._JITTED.pop()
+    assert len(asked[0]) == kept

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
@@ -44,7 +45,9 @@ def compiled(function: Callable, *, runs_long: bool = False, **options: Any) -> 
 
 
 def _jitted(function: Callable, compiler_options: dict[str, Any], options: dict[str, Any]) -> Any:
-    jitted = jax.jit(function, compiler_options=compiler_options or None, **options)
+    flags = os.environ.get("XLA_FLAGS", "")  # options of a program would override them
+    chosen = {name: value for name, value in compiler_options.items() if name not in flags}
+    jitted = jax.jit(function, compiler_options=chosen or None, **options)
     _JITTED.append(jitted)
     return jitted
 
