@@ -131,6 +131,14 @@ def test_a_failed_seed_does_not_take_the_others_with_it(tmp_path):
     assert set(runs.read_rows(tmp_path, experiment, {})) == {0, 2}
 
 
+def test_processes_are_started_with_the_flags_of_the_parent(monkeypatch):
+    for own in ("", "--xla_backend_optimization_level=0"):
+        monkeypatch.setenv("XLA_FLAGS", own)
+        with runs._one_thread_each():
+            assert os.environ["XLA_FLAGS"] == f"{own} {runs.ONE_THREAD['XLA_FLAGS']}".strip()
+        assert os.environ["XLA_FLAGS"] == own
+
+
 def dying(seed, config):
     if seed == 1:
         os._exit(9)  # as one that is killed for its memory

@@ -230,9 +230,13 @@ def _attempts(tasks, jobs):
 
 @contextlib.contextmanager
 def _one_thread_each():
-    """Limit processes started inside to one thread: two that use every core are eight times slower than one."""
+    """Limit processes started inside to one thread: two that use every core are eight times slower than one.
+
+    Other flags of XLA stay, so that processes compute the bits of their parent.
+    """
     before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD['XLA_FLAGS']}".strip()
+    os.environ.update(ONE_THREAD | {"XLA_FLAGS": flags})
     try:
         yield
     finally:
