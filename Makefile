@@ -20,7 +20,7 @@ lint: .venv/installed
 	$(BIN)/mypy
 
 # Programs that one worker, or a command that a test starts, has compiled are there for the others, and for the next run.
-KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.03 JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Workers with a thread each: two that want every core are several times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 ONE_XLA_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1

@@ -348,6 +348,11 @@ CLASSES = {
 TABLES = {"numbers": NUMBERS, "mixed": MIXED, "with missing": WITH_MISSING}
 HOLDERS = ("ScoreOverSampler", "ScoreRegressionOverSampler", "ScoreFeatures", "ScoreOutlierDetector")
 TRAINING = ("ScoreClassifier", "DistilledClassifier")
+# Each compiles a training program of its own; the other settings of a network share theirs.
+SLOW_SETTINGS = {
+    ("ScoreDensity", "numbers", setting)
+    for setting in ("objective", "activation", "batch_size", "early_stopping", "tails", "n_projections")
+}
 SLOW_MIXED = {*TRAINING, "ScoreRegressionOverSampler", "ScoreFeatures", "ScoreOutlierDetector", "ScoreImputer"}
 
 
@@ -366,7 +371,8 @@ def every_case():
                     if isinstance(each, Acts | Refused):
                         light = kind == "numbers" and name not in TRAINING and setting != "columns"
                         trains = isinstance(each, Acts) and not light
-                        marks = [pytest.mark.slow] if trains and name in SLOW_MIXED else []
+                        slow = (trains and name in SLOW_MIXED) or (name, kind, setting) in SLOW_SETTINGS
+                        marks = [pytest.mark.slow] if slow and isinstance(each, Acts) else []
                         label = f"{name}-{kind}-{setting}-{number}"
                         yield pytest.param(name, kind, setting, each, id=label, marks=marks)
 

@@ -39,7 +39,7 @@ def narrow_variance(rows):
     return (rows - rows.mean(axis=1, keepdims=True)).var(axis=0).mean()
 
 
-@pytest.mark.parametrize("rho", [0.99, 0.999])
+@pytest.mark.parametrize("rho", [pytest.param(0.99, marks=pytest.mark.slow), 0.999])
 @pytest.mark.parametrize("model", ["gaussian", "energy"])
 def test_correlated_columns_keep_their_law(rho, model):
     rows, _ = correlated(rho, 2000)
@@ -186,7 +186,7 @@ def test_one_temperature_repairs_overconfident_logits():
     assert 0.2 <= fit_temperature(100 * logits, rng.integers(0, 3, 4000))[0] <= 50.1
 
 
-@pytest.mark.parametrize("density", ["joint", KernelDensity(bandwidth=0.5)])
+@pytest.mark.parametrize("density", [pytest.param("joint", marks=pytest.mark.slow), KernelDensity(bandwidth=0.5)])
 def test_calibration_brings_probabilities_to_the_truth(density):
     """Few rows with many useless columns make any model over-confident."""
     rng = np.random.default_rng(0)

@@ -334,7 +334,7 @@ def test_time_decides_only_how_many_repetitions_run(monkeypatch):
 
 
 @pytest.mark.parametrize("winner", list(CODE))
-@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([1, 0])])
+@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), pytest.param(np.array([1, 0]), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("estimator", [LogisticRegression(C=0.5), RandomForestClassifier(5, random_state=0)])
 def test_code_runs_as_given(winner, labels, estimator):
     rng = np.random.default_rng(0)
@@ -518,8 +518,12 @@ FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression
 @pytest.mark.parametrize(
     ("winner", "estimator"),
     [
-        *itertools.product(
-            [name for name in CODE if name not in (OURS_TUNED, OUR_CLASSIFIER, TEACHING)], [FOREST, LOGISTIC]
+        *itertools.product([name for name in CODE if name not in (OURS_TUNED, OUR_CLASSIFIER, TEACHING)], [FOREST]),
+        ("SMOTE", LOGISTIC),
+        *(
+            pytest.param(name, LOGISTIC, marks=pytest.mark.slow)
+            for name in CODE
+            if name not in (OURS_TUNED, OUR_CLASSIFIER, TEACHING, "SMOTE")
         ),
         (OUR_CLASSIFIER, FOREST),
         (TEACHING, FOREST),
@@ -602,7 +606,9 @@ def test_without_minutes_no_classifier_of_ours_is_trained(monkeypatch):
     assert found.verdict.endswith("score over-sampling need more than 0 minutes and were left out.)")
 
 
-@pytest.mark.parametrize("container", ["polars", "pyarrow", "numpy"])
+@pytest.mark.parametrize(
+    "container", ["polars", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pyarrow", "numpy"))]
+)
 def test_advice_takes_other_containers(container, monkeypatch):
     keep_remedies(monkeypatch, NOTHING, THRESHOLD, "SMOTE")
     X, y = orders(100)

@@ -10,7 +10,7 @@ from scorefield.evaluation.held_out import judge_held_out
 LIGHT = {"hidden": (16, 16), "max_steps": 100, "n_members": 5, "random_state": 0}
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_model_that_knows_something_beats_the_class_frequencies(rng, n_classes):
     X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"]).assign(c=rng.choice(["u", "v"], 300))
     y = np.array(["p", "q", "r"])[

@@ -86,7 +86,7 @@ def test_noisy_rows_match_the_smoothed_density(key):
     assert mean_loss(key, truth, NoisyRows(Exact(), 0.5), rows) > loss + 0.02
 
 
-@pytest.mark.parametrize("name", ["mlp", "energy"])
+@pytest.mark.parametrize("name", ["mlp", pytest.param("energy", marks=pytest.mark.slow)])
 def test_default_budget_reaches_the_optimum_in_10d(key, gaussian_10d, name):
     """Exact score matching on N(mu, Sigma) ends within 3 % of -tr(Sigma^-1) / 2 on fresh rows."""
     rows = np.asarray(gaussian_10d.sample(key, 10_000))
@@ -284,7 +284,7 @@ def test_non_finite_held_out_loss_is_noticed(key, rng, patience):
     assert all(fit.best_step > 0 for fit in fits)
 
 
-@pytest.mark.parametrize("max_steps", [1, 50, 100, 250])
+@pytest.mark.parametrize("max_steps", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 100)), 250])
 def test_the_number_of_steps_is_exact(key, rng, max_steps):
     """Plain Adam, written out on the same batches and keys, gives the same weights after as many steps."""
     rows, start = rng.normal(size=(60, 2)).astype(np.float32), init_vector_field(key, 2, hidden=(4,))
