@@ -63,7 +63,10 @@ def test_smoothed_densities_of_rows_beyond_single_precision(table, name):
     check_log_density(ScoreDensity(model=name, smoothing=0.2, **QUICK).fit(table[0]))
 
 
-@pytest.mark.parametrize("density", ["joint", "gaussian", "kernel", "energy", "mlp", "diffusion"])
+@pytest.mark.parametrize(
+    "density",
+    ["joint", "gaussian", "kernel", "energy", *(pytest.param(m, marks=pytest.mark.slow) for m in ("mlp", "diffusion"))],
+)
 def test_posteriors_of_rows_beyond_single_precision(table, density):
     if density == "joint":
         model = ScoreClassifier(n_members=2, **QUICK)

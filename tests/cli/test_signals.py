@@ -14,6 +14,7 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no POSIX signals")
 
 TERM = pytest.param(signal.SIGTERM, 143, id="SIGTERM")
+SLOW_TERM = pytest.param(signal.SIGTERM, 143, id="SIGTERM", marks=pytest.mark.slow)
 INT = pytest.param(signal.SIGINT, 130, id="SIGINT")
 SLOW_INT = pytest.param(signal.SIGINT, 130, id="SIGINT", marks=pytest.mark.slow)
 SIGNALS = pytest.mark.parametrize(("number", "code"), [TERM, SLOW_INT])
@@ -47,7 +48,7 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(("number", "code"), [TERM, INT])
+@pytest.mark.parametrize(("number", "code"), [SLOW_TERM, INT])
 def test_a_stopped_command_leaves_no_partial_file(tmp_path, table, number, code):
     output = tmp_path / "out.csv"
     output.write_text("old")
