@@ -24,9 +24,9 @@ KEPT_PROGRAMS := JAX_COMPILATION_CACHE_DIR="$(CURDIR)/.jax_cache" JAX_PERSISTENT
 # Workers with a thread each: two that want every core are several times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 ONE_XLA_THREAD := --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1
-# Tests run each program for a moment, and compiling is most of their time: without optimization and fusion emitters it is
-# half as long. Versions of XLA differ in their flags, and an unknown one ends the process, so they are tried first.
-# `make test-all` compiles as users do.
+# Tests run most programs for a moment, and compiling is much of their time: without optimization and fusion emitters it is
+# less than half as long. Training and chains of rows keep their level. Versions of XLA differ in their flags, and an
+# unknown one ends the process, so they are tried first. `make test-all` compiles as users do.
 SOON := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 COMPILED_SOON = $(shell XLA_FLAGS="$(SOON)" $(BIN)/python -c "import jax; jax.devices()" 2>/dev/null && echo "$(SOON)")
 

@@ -86,10 +86,10 @@ def test_a_compiler_without_an_option_compiles_without_it(monkeypatch):
 
 
 @pytest.mark.parametrize(("flags", "kept"), [("", 2), ("--xla_backend_optimization_level=0", 1), ("--xla_other=1", 2)])
-def test_flags_in_the_environment_win(monkeypatch, flags, kept):
+def test_flags_in_the_environment_win_but_in_loops(monkeypatch, flags, kept):
     asked = []
     monkeypatch.setenv("XLA_FLAGS", flags)
-    monkeypatch.setattr(jax, "jit", lambda function, compiler_options, **options: asked.append(compiler_options))
-    pytrees._jitted(abs, pytrees.COMPILER_OPTIONS, {})
-    pytrees._JITTED.pop()
-    assert len(asked[0]) == kept
+    monkeypatch.setattr(pytrees, "_jitted", lambda function, chosen, options: asked.append(chosen))
+    for options in ({}, {"loops": True}, {"runs_long": True}):
+        pytrees.compiled(abs, **options)
+    assert [len(chosen) for chosen in asked] == [kept, 2, 1]

@@ -19,12 +19,17 @@ OPTIONS_OF_LONG_RUNS = {"xla_backend_optimization_level": 1}
 MAX_PROGRAMS = 128  # over all jitted functions; a program takes about 5 MB, and a fit with new shapes compiles about 8
 
 
-def compiled(function: Callable, *, runs_long: bool = False, **options: Any) -> Callable:
+def compiled(function: Callable, *, runs_long: bool = False, loops: bool = False, **options: Any) -> Callable:
     """`jax.jit` with a bound on compiled programs: beyond MAX_PROGRAMS the caches of all such functions are cleared.
 
-    A function that `runs_long` is compiled for speed, others to be compiled soon.
+    A function that `runs_long` is compiled for speed, others to be compiled soon. These follow XLA_FLAGS where it sets
+    one of their options, unless they are `loops` of many steps, which take three times as long at the lowest level.
     """
-    jitted = _jitted(function, OPTIONS_OF_LONG_RUNS if runs_long else COMPILER_OPTIONS, options)
+    chosen = dict(OPTIONS_OF_LONG_RUNS if runs_long else COMPILER_OPTIONS)
+    if not (runs_long or loops):
+        flags = os.environ.get("XLA_FLAGS", "")  # options of a program override them
+        chosen = {name: value for name, value in chosen.items() if name not in flags}
+    jitted = _jitted(function, chosen, options)
 
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
@@ -45,9 +50,7 @@ def compiled(function: Callable, *, runs_long: bool = False, **options: Any) -> 
 
 
 def _jitted(function: Callable, compiler_options: dict[str, Any], options: dict[str, Any]) -> Any:
-    flags = os.environ.get("XLA_FLAGS", "")  # options of a program would override them
-    chosen = {name: value for name, value in compiler_options.items() if name not in flags}
-    jitted = jax.jit(function, compiler_options=chosen or None, **options)
+    jitted = jax.jit(function, compiler_options=compiler_options or None, **options)
     _JITTED.append(jitted)
     return jitted
 

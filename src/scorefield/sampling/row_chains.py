@@ -58,7 +58,7 @@ def free_numbers(margins: ColumnMargins, free: jax.Array) -> jax.Array:
     return mask.at[jnp.asarray([j for _, j in places], int)].set(free[jnp.asarray([v for v, _ in places], int)])
 
 
-@partial(compiled, static_argnames=("n_steps",))
+@partial(compiled, loops=True, static_argnames=("n_steps",))
 def _walk(
     keys: jax.Array, energy: Any, margins: ColumnMargins, color: jax.Array, rows: jax.Array, free: jax.Array,
     step: jax.Array, region: Region | None, redrawn_only: jax.Array | None, *, n_steps: int,
