@@ -18,7 +18,6 @@ import numpy as np
 from _timing import Rows, best_of, device_name, least, matmul_peak, network_flops, parse
 from scorefield import Langevin, ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.pytrees import stack
-from scorefield._jax.storage import from_plain
 from scorefield.data.datasets import data_folder, fetch_creditcard
 from scorefield.fields.networks import in_half
 from scorefield.fields.neural import init_vector_field
@@ -95,7 +94,7 @@ class Bench:
     def agreement(self, density):
         """What the device's own matrix products and half precision change, beside full single precision."""
         X = np.random.default_rng(3).normal(size=(4096, D)).astype(np.float32)
-        field = from_plain(density.model_)
+        field = density.model_.field
         with jax.default_matmul_precision("highest"):
             score, log_density = (np.asarray(jax.vmap(f)(X)) for f in (field, field.potential))
         default = {"score": (field, score), "log density": (field.potential, log_density)}
@@ -107,10 +106,10 @@ class Bench:
 
     def b(self):
         density, flops = fitted("mlp"), network_flops((D, *HIDDEN, D))
-        function = line_integral(from_plain(density.model_), density.origin_, n_nodes=NODES)
+        function = line_integral(density.model_.field, density.model_.origin, n_nodes=NODES)
         self.on_device(f"line integral, {NODES} nodes", function, HIDDEN[0] * NODES, NODES * flops)
         if jax.default_backend() != "cpu" or self.quick:
-            nodes = len(density._unnormalised(from_plain(density.model_)).nodes)
+            nodes = len(density.model_.unnormalised(density.model_.field).nodes)
             self.from_host(f"line integral, {nodes} nodes", density, nodes * flops)
 
     def c(self):

@@ -61,8 +61,9 @@ def main():
             job="scorefield", kept=kept, chains=N_CHAINS, steps=n_steps, seconds=ours, share_of_peak=share,
         )  # fmt: skip
         if not no_torch:
-            theirs = best_torch(torch_job(density.model_, density.start_rows_[:N_CHAINS], n_steps, kept == "all"),
-                                options.repeats)  # fmt: skip
+            model = density.model_
+            job = torch_job(model.plain_field, model.start_rows[:N_CHAINS], n_steps, kept == "all")
+            theirs = best_torch(job, options.repeats)
             rows.add(
                 f"{kept:<4} states kept: {theirs * 1e3:8.1f} ms in a torch loop, {theirs / ours:.1f} x ours",
                 job="torch", kept=kept, chains=N_CHAINS, steps=n_steps, seconds=theirs, ratio=theirs / ours,

@@ -10,7 +10,6 @@ import numpy as np
 from _timing import Rows, best_of, matmul_peak, network_flops, parse
 from scorefield import ScoreDensity
 from scorefield._jax.batching import map_rows
-from scorefield._jax.storage import from_plain
 from scorefield.inference.line_integrals import line_integral
 
 D, HIDDEN = 10, (128, 128)
@@ -29,17 +28,17 @@ def main():
     }
     mlp = fitted["mlp"]
     # What score_samples does for such a model, with 64 nodes in place of its own 32.
-    integral = line_integral(from_plain(mlp.model_), mlp.origin_, n_nodes=NODES)
+    integral = line_integral(mlp.model_.field, mlp.model_.origin, n_nodes=NODES)
     product = 2 * HIDDEN[0] * HIDDEN[1]  # of the closed-form divergence
     jobs = {
         "energy": (lambda: fitted["energy"].score_samples(X), network_flops((D, *HIDDEN, 1))),
         "line integral, 64 nodes": (
-            lambda: map_rows(integral, X, points=NODES, standardize=(mlp.mean_, mlp.scale_)),
+            lambda: map_rows(integral, X, points=NODES, standardize=(mlp.model_.mean, mlp.model_.scale)),
             NODES * network_flops((D, *HIDDEN, D)),
         ),
         "line integral, as score_samples has it": (
             lambda: mlp.score_samples(X),
-            len(mlp._unnormalised(from_plain(mlp.model_)).nodes) * network_flops((D, *HIDDEN, D)),
+            len(mlp.model_.unnormalised(mlp.model_.field).nodes) * network_flops((D, *HIDDEN, D)),
         ),
         "probability flow": (
             lambda: fitted["diffusion"].score_samples(X),

@@ -163,7 +163,6 @@ OVER = {
         "sampling_strategy": Acts(0.5),
         "density": Acts(sf.ScoreDensity("kernel", random_state=0)),
         "sampler": Acts(CHAIN),
-        "categorical_features": Acts([1], MIXED_SHARING),
         "bounds": Acts((-0.5, 0.5)),
         "where": Acts("diverse"),
         "columns": Acts({1: "category"}, MIXED_SHARING),
@@ -177,7 +176,6 @@ OVER = {
         "sampling_strategy": Acts(0.5),
         "density": [Acts(sf.ScoreDensity(hidden=(6,), max_steps=50)), Refused(GAUSSIAN, inside="model")],
         "sampler": [Acts(sf.Langevin(0.002, 5, 0.8)), *(Refused(each) for each in (sf.MALA(), sf.HMC()))],
-        "categorical_features": Acts(["rooms"]),
         "bounds": Acts((-0.5, 0.5)),
         "where": Acts("diverse"),
         "columns": Acts(ROOMS),
@@ -358,7 +356,7 @@ SLOW_MIXED = {*TRAINING, "ScoreRegressionOverSampler", "ScoreFeatures", "ScoreOu
 
 def public_classes():
     """Public classes with parameters, by name."""
-    found = {name: getattr(sf, name) for name in sf.__all__}
+    found = {name: getattr(sf, name) for name in [*sf.__all__, "LabellingClassifier"]}
     return {name: each for name, each in found.items() if inspect.isclass(each) and hasattr(each, "get_params")}
 
 

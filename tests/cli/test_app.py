@@ -131,7 +131,7 @@ def test_resample_keeps_the_rows_that_are_asked_for(tmp_path, monkeypatch, capsy
 
 def test_a_taught_learner_predicts_and_says_what_it_cannot_do(tmp_path, mixed, monkeypatch, capsys):
     light = functools.partial(ScoreClassifier, n_members=1, max_steps=10, hidden=(8,))
-    monkeypatch.setattr("scorefield.estimators.stored_learner.ScoreClassifier", light)
+    monkeypatch.setattr("scorefield.files.stored_learner.ScoreClassifier", light)
     mixed.to_csv(tmp_path / "a.csv", index=False)
     options = ("--target", "fraud", "--estimator", "logistic", "-o", tmp_path / "m.skops")
     code, out, err = run(monkeypatch, capsys, "distill", tmp_path / "a.csv", *options)
@@ -876,7 +876,7 @@ def test_near_copies_are_noticed_among_many_rows_and_columns(monkeypatch):
     from scorefield import compare_tables
     from scorefield.evaluation import quality
 
-    monkeypatch.setattr(quality, "MAX_ROWS", 300)  # copies are looked for in all rows all the same
+    monkeypatch.setattr(quality, "MAX_COMPARED", 300)  # copies are looked for in all rows all the same
     rng = np.random.default_rng(0)
     real = pd.DataFrame(rng.normal(size=(2000, 20)))
     near = real + 1e-3 * rng.normal(size=real.shape)

@@ -208,13 +208,13 @@ def nodes_with(part, lazy):
 @pytest.mark.parametrize("n_parts", [4, 40])
 def test_the_model_is_one_node_of_the_graph(density, rows, n_parts):
     """Whatever the number of partitions, and for several results at once."""
-    part_of_model = density.start_rows_.tobytes()
+    part_of_model = density.model_.start_rows.tobytes()
     X = da.zeros((4000, 3), chunks=(4000 // n_parts, 3))
     both = da.concatenate([density.score_samples(X)[:, None], density.grad_log_density(X)], axis=1)
     assert nodes_with(part_of_model, both) == 1
     frame = dd.from_dask_array(X, columns=["a", "b", "c"])
     named = ScoreDensity("gaussian").fit(pd.DataFrame(rows[:500], columns=["a", "b", "c"]))
-    assert nodes_with(named.start_rows_.tobytes(), named.score_samples(frame)) == 1
+    assert nodes_with(named.model_.start_rows.tobytes(), named.score_samples(frame)) == 1
     naive = X.map_blocks(density.score_samples, drop_axis=1, dtype=float)
     assert nodes_with(part_of_model, naive) == n_parts  # the control: each task carries it
 

@@ -16,6 +16,7 @@ from scorefield.fields.gaussian import gaussian_from_covariance
 from scorefield.fields.joint import columns_of, init_joint
 from scorefield.models.calibration import calibration_error, usual_calibration_error
 from scorefield.models.joint_model import class_frame, joint_base
+from scorefield.models.row_density import RowDensity
 from scorefield.models.row_model import RowModel
 from scorefield.sampling.samplers import Samples
 
@@ -123,13 +124,11 @@ def test_the_result_can_be_stored_and_read(rng):
 def independent_columns(key, table):
     """A density of mixed rows that is not trained: its energy is that of the margins."""
     density = ScoreDensity(random_state=0)
-    rows, _, density.space_ = read_new(density, table)
-    space = density.space_
+    rows, _, space = read_new(density, table)
     numbers, known, _ = split_rows(rows, space.layout)
     frame = class_frame(numbers, np.zeros(len(rows), int), 0.15, known)
     joint = init_joint(key, joint_base(rows, frame, space.layout), columns_of(numbers), 1, hidden=(4,))
-    density.row_model_ = RowModel(space, joint, frame.color, [rows])
-    density.path_gap_, density.anchor_ = 0.0, [0.0, 1.0, 0.0]
+    density.model_ = RowDensity(RowModel(space, joint, frame.color, [rows], anchors=np.array([[0.0, 0.0]])))
     return density
 
 

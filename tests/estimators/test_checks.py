@@ -9,7 +9,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from scorefield import (
     DistilledClassifier,
-    LabellingClassifier,
     MixedEncoder,
     PriorCorrectedClassifier,
     ScoreClassifier,
@@ -19,6 +18,7 @@ from scorefield import (
     ScoreOutlierDetector,
     ScoreOverSampler,
 )
+from scorefield.paper import LabellingClassifier
 
 LIGHT = {"max_steps": 100, "hidden": (8, 8), "random_state": 0}  # the suites fit hundreds of tables
 

@@ -26,7 +26,6 @@ from sklearn.preprocessing import StandardScaler
 
 from scorefield import (
     HMC,
-    LabellingClassifier,
     Langevin,
     PriorCorrectedClassifier,
     ScoreClassifier,
@@ -39,6 +38,7 @@ from scorefield import (
 )
 from scorefield.fields.mixtures import mixture
 from scorefield.inference.two_gaussians import boundary_equation, misclassification_probability
+from scorefield.paper import LabellingClassifier
 
 MODELS = ["gaussian", "mixture", "kernel", "energy", "mlp", "diffusion"]
 QUICK = {"max_steps": 300, "hidden": (32, 32), "random_state": 0}

@@ -63,9 +63,9 @@ def test_few_rows_of_many_columns_keep_their_widths(model):
     ratio = density.sample(1000, random_state=0).std(axis=0) / rows.std(axis=0)
     assert 0.85 < np.median(ratio) < 1.2
     # The control: correlations that are shrunk a second time, in coordinates that know them.
-    mixed = density._standardized(rows)
+    mixed = density.model_.standardized(rows)
     twice = np.linalg.cholesky(shrunk_covariance(mixed))
-    narrow = rng.normal(size=(1000, 60)) @ twice.T @ density.unmix_
+    narrow = rng.normal(size=(1000, 60)) @ twice.T @ density.model_.unmix
     assert np.median(narrow.std(axis=0)) < 0.8  # of standardised columns
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
 from scorefield import Langevin, ScoreClassifier, ScoreDensity, ScoreOverSampler
-from scorefield.estimators import learning_oversampling
+from scorefield.models import oversampling
 
 LIGHT = ScoreClassifier(n_members=1, max_steps=20, hidden=(8,))
 
@@ -69,7 +69,7 @@ def test_rows_are_kept_by_a_power_of_the_probability(monkeypatch):
     X, y = two_gaussians(1000, 200)
     means = []
     for power in (0.0, 2.0, 8.0):
-        monkeypatch.setattr(learning_oversampling, "POWER", power)
+        monkeypatch.setattr(oversampling, "POWER", power)
         new, _ = made_by(ScoreOverSampler(density=ScoreDensity("gaussian"), teacher=Known(), random_state=0), X, y)
         means.append(new[:, 0].mean())
     assert means[0] < means[1] < means[2]
@@ -93,7 +93,7 @@ def test_default_rows_are_near_their_parents_and_new():
 @pytest.mark.parametrize("n_rare", [8, 80])
 def test_half_of_the_chains_start_where_the_class_may_be(n_rare, monkeypatch):
     """From rows of any class in proportion to the class's probability; from its own where it has few."""
-    monkeypatch.setattr(learning_oversampling, "POWER", 0.0)  # every candidate may be kept
+    monkeypatch.setattr(oversampling, "POWER", 0.0)  # every candidate may be kept
     X, y = two_gaussians(400, n_rare)
     sampler = ScoreOverSampler(sampling_strategy={1: 4000}, teacher=Known(), random_state=0)
     with warnings.catch_warnings():
@@ -172,7 +172,7 @@ def test_several_classes_and_a_dict():
 
 
 def test_more_rows_than_one_batch(monkeypatch):
-    monkeypatch.setattr(learning_oversampling, "BATCH", 64)
+    monkeypatch.setattr(oversampling, "BATCH", 64)
     X, y = two_gaussians(300, 100)
     sampler = ScoreOverSampler(teacher=Known(), random_state=0)
     new, _ = made_by(sampler, X, y)

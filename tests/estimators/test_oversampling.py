@@ -217,29 +217,17 @@ def test_data_frame_in_data_frame_out(density):
     assert np.abs(new["copy"] - new["amount"]).max() < 3 * frame["amount"].std()
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [["colour"], *(pytest.param(d, marks=pytest.mark.slow) for d in ([4], [False] * 4 + [True] + [False] * 2))],
-)
-def test_categories_by_name_index_or_mask(declared):
+@pytest.mark.slow
+def test_declared_categories():
     frame, label = mixed_frame()
     frame = frame.drop(columns=["warm"]).astype({"colour": object})
-    more, _ = over(density=SHORT, categorical_features=declared).fit_resample(frame, label)
+    more, _ = over(density=SHORT, columns={"colour": "category"}).fit_resample(frame, label)
     assert set(more["colour"]) <= {"red", "green", "blue"}
     assert more["colour"].dtype == frame["colour"].dtype
-
-
-@pytest.mark.slow
-def test_categories_in_an_array():
     X, y = binary(d=2)
     codes = np.random.default_rng(0).choice([3.0, 7.0], len(X))
-    more, _ = over(categorical_features=[2]).fit_resample(np.column_stack([X, codes]), y)
+    more, _ = over(density=SHORT, columns={2: "category"}).fit_resample(np.column_stack([X, codes]), y)
     assert set(more[:, 2]) == {3.0, 7.0}
-    objects = np.column_stack([X.astype(object), np.where(codes == 3, "a", "b")])
-    more, _ = over(categorical_features=[2]).fit_resample(objects, y)
-    assert set(more[:, 2]) == {"a", "b"}
-    more, _ = over(categorical_features=[0]).fit_resample(codes[:, None], y)
-    assert set(more[:, 0]) == {3.0, 7.0}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int8])
@@ -385,9 +373,7 @@ def test_bad_tables(change, message):
         ({"sampling_strategy": {0: 10, 1: 50}}, "greater or equal"),
         ({"sampling_strategy": {7: 10}}, "7"),
         ({"sampling_strategy": 0.01}, "remove"),
-        ({"categorical_features": ["a"]}, "to be names"),
-        ({"categorical_features": [9]}, "indices below"),
-        ({"categorical_features": [True]}, "mask"),
+        ({"columns": {9: "category"}}, "names of columns"),
         ({"density": 3}, "density"),
         ({"sampler": Langevin(step_size=-1.0)}, "step_size"),
         ({"sampler": Langevin(discard=1.0)}, "discard"),

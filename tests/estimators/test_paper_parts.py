@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from scorefield import ScoreClassifier, ScoreDensity, TwoGaussians, find_boundary, fisher_divergence
+from scorefield import ScoreClassifier, ScoreDensity, find_boundary
 from scorefield._jax.batching import map_rows
 from scorefield.fields.mixtures import mixture
 from scorefield.inference.decisions import expected_costs
 from scorefield.inference.line_integrals import line_integral, smooth
+from scorefield.paper import TwoGaussians, fisher_divergence
 
 
 @pytest.fixture

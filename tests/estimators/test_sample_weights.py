@@ -85,7 +85,7 @@ def test_anchors_of_the_paper_count_weights(table, anchor):
     weights = np.where(table[:, 0] > np.median(table[:, 0]), 1.0, 0.3)
     options = {"model": "gaussian", "anchor": anchor, "anchor_radius": 1.0, **LIGHT}
     weighted = ScoreDensity(**options).fit(table, sample_weight=weights)
-    at_weighted_mean = weighted.mean_
+    at_weighted_mean = weighted.model_.mean
     np.testing.assert_allclose(at_weighted_mean, np.average(table, axis=0, weights=weights))
     if anchor == "counting":
         assert weighted.anchor_size_ < ScoreDensity(**options).fit(table).anchor_size_

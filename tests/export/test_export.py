@@ -26,7 +26,7 @@ from scorefield import (
     export_json,
     export_onnx,
 )
-from scorefield._jax.storage import from_plain, to_plain
+from scorefield._jax.storage import to_plain
 from scorefield.fields.gaussian import fit_gaussian
 from scorefield.fields.networks import Network
 from scorefield.fields.neural import EnergyField
@@ -145,8 +145,9 @@ def energy(numbers):
     rng, density = np.random.default_rng(2), ScoreDensity("gaussian").fit(numbers[0])
     sizes = [(3, 8), (8, 8), (8, 1)]
     weights, biases = ([rng.normal(size=size).astype(np.float32) for size in part] for part in (sizes, [8, 8, 1]))
-    field = EnergyField(Network(tuple(weights), tuple(biases)), fit_gaussian(density.start_rows_))
-    density.model_, density.model_name_, density.anchor_ = to_plain(field), "energy", [0.7, 100.0, 0.1]
+    field = EnergyField(Network(tuple(weights), tuple(biases)), fit_gaussian(density.model_.start_rows))
+    model = density.model_
+    model.plain_field, model.name, model.anchor = to_plain(field), "energy", [0.7, 100.0, 0.1]
     return density
 
 
@@ -182,7 +183,7 @@ def test_a_gaussian_and_a_mixture_agree(numbers, path):
         assert_log_densities_alike(ScoreDensity("gaussian", standardize=standardize).fit(X), path, X)
     apart = np.concatenate([X, X[: len(X) // 2] + 6.0])
     mixture = ScoreDensity("mixture", random_state=0).fit(apart)
-    assert len(mixture.model_["weights"]) > 1
+    assert len(mixture.model_.plain_field["weights"]) > 1
     assert_log_densities_alike(mixture, path, np.concatenate([apart, 40 + apart[:5]]))
     (found,) = run(ScoreDensity("gaussian").fit(X.astype(np.float32)), path, X.astype(np.float32))
     assert found.dtype == np.float32
@@ -191,11 +192,11 @@ def test_a_gaussian_and_a_mixture_agree(numbers, path):
 @pytest.mark.parametrize("per_column", [None, False, True])
 @pytest.mark.parametrize("activation", ["silu", "gelu", "softplus", "tanh"])
 def test_energies_agree_on_every_base_and_activation(energy, numbers, path, per_column, activation):
-    field, density = from_plain(energy.model_), copy.copy(energy)
+    field, density = energy.model_.field, copy.deepcopy(energy)
     student = per_column is not None
-    base = fit_student(energy.start_rows_, 3, per_column=per_column) if student else field.base
+    base = fit_student(energy.model_.start_rows, 3, per_column=per_column) if student else field.base
     network = dataclasses.replace(field.network, activation=activation)
-    density.model_ = to_plain(EnergyField(network, base))
+    density.model_.plain_field = to_plain(EnergyField(network, base))
     X = np.concatenate([numbers[0][:20], OFFSET + 30 * np.random.default_rng(3).normal(size=(20, 3))])
     found = assert_log_densities_alike(density, path, X)
     assert np.ptp(found) > 10

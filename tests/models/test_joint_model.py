@@ -70,16 +70,16 @@ def logits_of_two_kinds(rng, n, factor):
 def test_kinds_are_told_apart_by_their_losses(rng):
     logits, labels, splits = logits_of_two_kinds(rng, 200, -2.0)
     table = LabelledRow(np.zeros((1600, 1)), labels)
-    assert joint_model._worth_their_place(logits, table, splits).tolist() == [0, 2, 4, 6]
+    assert joint_model._members_to_keep(logits, table, splits).tolist() == [0, 2, 4, 6]
     weights = np.where(np.arange(1600) % 200 < 100, 1.0, 0.0)  # of the half that they predict as well as the others
     table = LabelledRow(np.zeros((1600, 1)), labels, weights)
-    assert len(joint_model._worth_their_place(logits, table, splits)) == 8
+    assert len(joint_model._members_to_keep(logits, table, splits)) == 8
     for seed in range(20):  # the same law: none is left out by chance
         logits, labels, splits = logits_of_two_kinds(np.random.default_rng(seed), 50, 1.0)
-        assert len(joint_model._worth_their_place(logits, LabelledRow(np.zeros((400, 1)), labels), splits)) == 8
+        assert len(joint_model._members_to_keep(logits, LabelledRow(np.zeros((400, 1)), labels), splits)) == 8
 
 
 def test_a_single_member_is_kept(rng):
     logits, labels, splits = logits_of_two_kinds(rng, 50, 1.0)
     table = LabelledRow(np.zeros((400, 1)), labels)
-    assert joint_model._worth_their_place(logits[:1], table, splits[:1]).tolist() == [0]
+    assert joint_model._members_to_keep(logits[:1], table, splits[:1]).tolist() == [0]

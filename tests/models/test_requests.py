@@ -127,7 +127,7 @@ def table_model():
 def test_a_discrete_table_has_the_conditional_shares_of_its_energy(table_model, given):
     """The energy of every cell of the table is known, and with it the conditional law."""
     cells = pd.DataFrame(list(itertools.product("xyz", "PQR", "uv")), columns=list("abc"))
-    model = table_model.row_model_
+    model = table_model.model_.row_model
     logs = map_rows(Method(model.joint, "total"), model.space.rows(cells)).astype(float)
     meets = np.ones(len(cells), bool)
     for name, wanted in given.items():
@@ -153,7 +153,7 @@ def test_a_discrete_table_is_learned_with_its_cells():
     Rows of one cell are no copies: members from which whole cells are held out would learn next to nothing of it.
     """
     table = discrete(1500, np.random.default_rng(3))
-    model = ScoreDensity(max_steps=400, hidden=(16,), random_state=0).fit(table).row_model_
+    model = ScoreDensity(max_steps=400, hidden=(16,), random_state=0).fit(table).model_.row_model
     cells = pd.DataFrame(list(itertools.product("xyz", "PQR", "uv")), columns=list("abc"))
     logs = map_rows(Method(model.joint, "total"), model.space.rows(cells)).astype(float)
     counts = cells.merge(table.value_counts().rename("n").reset_index(), how="left").n.fillna(0).to_numpy()

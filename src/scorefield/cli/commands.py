@@ -17,8 +17,8 @@ from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
 from scorefield.estimators.oversampling import ScoreOverSampler
-from scorefield.estimators.stored_learner import StoredLearner
 from scorefield.explanations import counterfactuals as near
+from scorefield.files.stored_learner import StoredLearner
 from scorefield.sampling.samplers import Langevin
 
 NEAR = {"step_size": 0.02, "chain_length": 50}  # the over-sampler's default chain

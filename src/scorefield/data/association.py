@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import chi2
 
 BINS = 8
-MAX_ROWS = 4096  # enough to tell columns apart
+ENOUGH_ROWS = 4096  # enough to tell columns apart
 LEAST_GAIN = 0.03  # of a column that tells nothing by itself; with others it may
 
 
@@ -29,7 +29,7 @@ def column_gains(columns, labels, weights=None):
     return np.sqrt(np.clip(1 - by_chance / np.maximum(found, 1e-9), LEAST_GAIN**2, 1.0))
 
 
-def some_of_each(labels, most=MAX_ROWS):
+def some_of_each(labels, most=ENOUGH_ROWS):
     """Indices of all rows, or of about `most` of a larger table; small classes are kept whole."""
     if len(labels) <= most:
         return np.arange(len(labels))

@@ -15,7 +15,7 @@ MEASURED_WORDS = {
 }
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 EXACT = 2**53  # whole numbers up to here are exact in float64
-FEW_ROWS = 20  # below it, distinct values do not make an identifier
+FEW_FOR_A_KEY = 20  # below it, distinct values do not make an identifier
 MANY = 20  # distinct values above which a name makes a key of values that repeat
 DENSE = 1.5  # range over number of values below which distinct whole numbers are row numbers
 # Shares of distinct values: as in text, and that of as many draws as there are values to draw from.
@@ -54,10 +54,10 @@ def key_reason(name, cells, levels, others):
     if n_levels < 2 or n_levels <= MOSTLY_DISTINCT * n:
         return None
     by_name = looks_like_id(name)
-    if not by_name and (n_levels < FEW_ROWS or not _may_be_key(name, levels, n)):
+    if not by_name and (n_levels < FEW_FOR_A_KEY or not _may_be_key(name, levels, n)):
         return None
     n_repeats = 0 if n_levels == n else _unexplained_repeats(cells, others)
-    rising = n >= FEW_ROWS and _is_rising(cells)
+    rising = n >= FEW_FOR_A_KEY and _is_rising(cells)
     found = _by_name(name, n_levels, n_repeats, rising) if by_name else None
     found = found or (_by_shape(levels, n_repeats) if _may_be_key(name, levels, n) else None)
     if found is None:
@@ -80,7 +80,7 @@ def _by_name(name, n_levels, n_repeats, rising):
 
 def _may_be_key(name, levels, n):
     """True if the shape of a column without repeats would make it a key."""
-    if MEASURED_WORDS & set(words_of(name)) or len(levels) < FEW_ROWS or len(levels) < DISTINCT_DRAWS * n:
+    if MEASURED_WORDS & set(words_of(name)) or len(levels) < FEW_FOR_A_KEY or len(levels) < DISTINCT_DRAWS * n:
         return False
     return _by_shape(levels, 0) is not None
 

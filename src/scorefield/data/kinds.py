@@ -7,7 +7,7 @@ import numpy as np
 
 from scorefield.data.cells import NUMERIC, level_keys, positions
 from scorefield.data.everyday_dates import are_compact_dates
-from scorefield.data.keys import EXACT, FEW_ROWS, MANY, MOSTLY_DISTINCT, key_reason, looks_like_id
+from scorefield.data.keys import EXACT, FEW_FOR_A_KEY, MANY, MOSTLY_DISTINCT, key_reason, looks_like_id
 from scorefield.data.objects import is_uuid
 from scorefield.data.recognition import (
     DECIDED_KINDS,
@@ -221,7 +221,7 @@ def _infer_text(name, cells, levels, counts):
 
 
 def _is_mostly_distinct(name, levels, n):
-    if len(levels) == n and (looks_like_id(name) or n >= FEW_ROWS):
+    if len(levels) == n and (looks_like_id(name) or n >= FEW_FOR_A_KEY):
         return True
     return len(levels) > MANY and len(levels) > MOSTLY_DISTINCT * n
 

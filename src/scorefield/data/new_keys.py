@@ -9,7 +9,7 @@ import numpy as np
 
 from scorefield.data.cells import Cells, empty_cells, plain_array
 from scorefield.data.everyday_dates import DATE
-from scorefield.data.keys import EXACT, FEW_ROWS, MOSTLY_DISTINCT
+from scorefield.data.keys import EXACT, FEW_FOR_A_KEY, MOSTLY_DISTINCT
 from scorefield.data.kinds import UUID
 from scorefield.data.objects import is_uuid
 from scorefield.data.texts import ISO
@@ -77,7 +77,7 @@ def _pattern_of_places(texts):
         alphabets.append("".join(found) if len(found) == 1 and classes != [string.digits] else "".join(classes))
     for letters, first in zip(CLASSES[1:], HEX, strict=True):
         used = set("".join(texts)) & set(letters)
-        if len(texts) >= FEW_ROWS and used <= set(first):
+        if len(texts) >= FEW_FOR_A_KEY and used <= set(first):
             alphabets = [alphabet.replace(letters, first) for alphabet in alphabets]
     counts = [_count_of(text, alphabets) for text in texts]
     return {"type": "places", "alphabets": alphabets, "low": min(counts), "high": max(counts)}

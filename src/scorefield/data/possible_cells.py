@@ -9,12 +9,26 @@ import dataclasses
 import numpy as np
 from scipy.stats import rankdata
 
+from scorefield.data.containers import Table, is_frame
 from scorefield.data.kinds import are_common, are_levels, is_whole
 from scorefield.data.scaling import reflected
 
 JUST_BELOW_HALF = 0.499999
 MOST = 0.5
 FEWEST_RANKED = 256  # draws: among so many, a draw's rank tells its quantile to a few hundredths
+
+
+def given_limits(bounds, d):
+    """Bounds (low, high), each one number or one for each of d columns, as two arrays (d,)."""
+    if len(bounds) != 2:
+        raise ValueError(f"Expected bounds to be 'observed' or a pair (low, high), got {len(bounds)} items.")
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, float), (d,)) for b in bounds)
+    except ValueError as error:
+        raise ValueError(f"Expected bounds of one number or one for each of {d} numeric columns: {error}") from error
+    if not (low <= high).all():  # false for NaN too
+        raise ValueError("Expected bounds with low <= high and no NaN, got others in some column.")
+    return low, high
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +64,14 @@ class PossibleCells:
             if len(values):
                 repeated[i] = values
         return cls(limits, whole, repeated)
+
+    @classmethod
+    def of_table(cls, table, numbers, limits):
+        """What the cells of an array or frame of numbers may hold; frames whose columns repeat values are mixed."""
+        if not is_frame(table):
+            return cls.of_array(numbers, limits)
+        table = Table(table)
+        return cls(limits, np.array([table.cells(name).form == "whole" for name in table.names]))
 
     def rows_to_draw(self, n):
         """How many rows to draw where n are wanted: ranks among few draws would say little about each."""

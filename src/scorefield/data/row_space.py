@@ -24,6 +24,7 @@ HIDDEN_SHARE = 0.75  # most of a row's columns that a copy hides; less makes row
 class RowSpace:
     """How a table becomes flat rows: kinds of columns, normal scores, and correlations that gaps are filled by."""
 
+    is_mixed = True
     dtype = np.dtype(np.float64).str  # of what is told of rows
     units = None  # rows are flat ones already
 

@@ -22,6 +22,7 @@ PLAIN_KINDS = ("number", "whole number", "constant")
 class NumberSpace:
     """A table of numbers: its rows are the numbers themselves, which models see in units of their columns."""
 
+    is_mixed = False
     layout = None  # of categories and missing cells: there are none
 
     def __init__(self, dtype, encoder=None, mean=None, scale=None):
@@ -92,6 +93,14 @@ def numbers_as_table(encoder, numbers, like=None):
     """Numbers (n, d) of all columns as a table of a fitted encoder, or like another one."""
     varying = [i for i, column in enumerate(encoder.columns_) if column.kind != "constant"]
     return encoder.decode(Encoded(numbers[:, varying].astype(float), np.zeros((len(numbers), 0), np.int32)), like)
+
+
+def as_numbers(X):
+    """The columns of an array or frame of numbers as an array (n, d) in double precision."""
+    if isinstance(X, np.ndarray) or hasattr(X, "iloc"):
+        return np.asarray(X, dtype=np.float64)
+    table = Table(X)
+    return np.column_stack([table.cells(name).values for name in table.names]).astype(np.float64)
 
 
 def is_mixed(X, columns=None):

@@ -1,15 +1,15 @@
 """`diagnose` of the estimators: the rows, fields, chains and probabilities that `diagnosis` checks."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng, key_from
-from scorefield._jax.storage import from_plain
 from scorefield.data.checks import plain
 from scorefield.data.containers import Table
 from scorefield.data.row_space import split_rows
@@ -17,7 +17,7 @@ from scorefield.diagnose.diagnosis import (
     CHAIN_STEPS,
     DISCARD,
     LABEL_NAMES,
-    MAX_ROWS,
+    MAX_FIELD_ROWS,
     N_CHAINS,
     Diagnosis,
     JudgedRows,
@@ -31,6 +31,8 @@ from scorefield.diagnose.diagnosis import (
     rules_check,
 )
 from scorefield.fields.rows import CANDIDATES
+from scorefield.models.field_density import FieldDensity
+from scorefield.models.proposals import chains_of_class
 from scorefield.models.row_model import RowModel
 from scorefield.sampling.samplers import Langevin
 from scorefield.training.losses import default_noise
@@ -74,7 +76,7 @@ def _row_model_checks(key, model, rows, labels):
     rows = rows.astype(np.float32)
     starts, start_labels = _stacked(model.start_rows)
     fields = field_checks(key, judged_flat_rows(model, rows, labels), judged_flat_rows(model, starts, start_labels))
-    at = limited(host_rng(key, Stream.DIAGNOSIS, 3), len(rows), MAX_ROWS)
+    at = limited(host_rng(key, Stream.DIAGNOSIS, 3), len(rows), MAX_FIELD_ROWS)
     losses, shuffled = [], []
     for draw in range(CELL_DRAWS):
         own_key = jax.random.fold_in(key, draw)
@@ -86,79 +88,55 @@ def _row_model_checks(key, model, rows, labels):
     return [*fields, cell_check(*known, np.log(CANDIDATES))]
 
 
-class DiagnosedDensity:
-    """Mixin of `ScoreDensity`: `diagnose`."""
+def diagnose_density(key, model, rows=None, sampler=None):
+    """The `Diagnosis` of a density, a `FieldDensity` or a `RowDensity`: by held-out rows, or by those that it keeps.
 
-    def diagnose(self, X_held_out=None, *, random_state=None):
-        """Judge the fitted density: its field, its constant and its chains.
+    `sampler` is that of its chains, None for the usual one.
+    """
+    if model.row_model is None:
+        own = model.start_rows if rows is None else model.standardized(rows)
+        checks = _field_checks(key, model, own)
+        draw = partial(_long_chains, key, model, sampler)
+    else:
+        row_model = model.row_model
+        own = row_model.start_rows[0] if rows is None else rows
+        checks = _row_model_checks(key, row_model, own, np.zeros(len(own), int))
+        draw = partial(row_model.long_chains, key, 0, MIXED_CHAINS, MIXED_STATES)
+    constants = [
+        nats_check("path_gap", "difference of two paths", model.path_gap),
+        nats_check("anchor_error", "error of the constant", model.normalized()[2]),
+    ]
+    return Diagnosis([*checks, *constants, *chain_checks(draw)], _origin(len(own), rows is not None))
 
-        Parameters
-        ----------
-        X_held_out : None or table like the fitted one
-            Rows that the density was not fitted to. None takes up to 1,024 training rows, which is optimistic.
-        random_state : None, int or generator
-            None uses the estimator's own.
 
-        Returns
-        -------
-        Diagnosis
-            Prints as a table. Values are attributes: ``score_gain`` (gain in the denoising score-matching loss over no
-            field, in units of a Gaussian's gain), ``stein_p_value`` (kernel Stein test; with few rows it finds gross
-            errors only), ``cell_gain`` (mixed tables: nats by which cells are better told from draws of their column
-            than by independent columns), ``path_gap``, ``anchor_error``, ``acceptance``, ``r_hat``,
-            ``effective_draws`` and ``diverged``.
-        """
-        check_is_fitted(self)
-        key = key_from(self.random_state if random_state is None else random_state)
-        rows = self._training_rows() if X_held_out is None else self._in_model_units(self._read(X_held_out))
-        return Diagnosis(self._checks(key, rows), _origin(len(rows), X_held_out is not None))
+def _field_checks(key, model, rows):
+    """Checks of a `FieldDensity` at standardised rows."""
+    return field_checks(key, _judged(model, rows), _judged(model, model.start_rows))
 
-    def _training_rows(self):
-        return self._row_model().start_rows[0] if self._mixed else self.start_rows_
 
-    def _in_model_units(self, X):
-        return X if self._mixed else self._standardized(X)
+def _judged(model, rows):
+    field = model.smoothed(model.field)
 
-    def _checks(self, key, rows, sampler=None):
-        """All checks, with rows in the model's units; without those of log densities for chains of another sampler."""
-        constants = [
-            nats_check("path_gap", "difference of two paths", self.path_gap_),
-            nats_check("anchor_error", "error of the constant", self.anchor_error_),
-        ]
-        constants = constants if sampler is None else []
-        chains = chain_checks(lambda: self._judged_chains(key, sampler))
-        return [*self._field_checks(key, rows), *constants, *chains]
+    def scores(numbers, places):
+        return map_rows(Method(field, "__call__"), numbers.astype(np.float32), points=field.points)
 
-    def _field_checks(self, key, rows):
-        """Checks of the field at rows in the model's units."""
-        if self._mixed:
-            return _row_model_checks(key, self._row_model(), rows, np.zeros(len(rows), int))
-        return field_checks(key, self._judged(rows), self._judged(self.start_rows_))
+    n, d = rows.shape
+    noise = model.noise or default_noise(len(model.start_rows), d)
+    labels = np.zeros(n, int)
+    return JudgedRows(rows, np.ones((n, d), bool), labels[:, None], labels, scores, noise * np.eye(d))
 
-    def _judged(self, rows):
-        field = self._smoothed(from_plain(self.model_))
 
-        def scores(numbers, places):
-            return map_rows(Method(field, "__call__"), numbers.astype(np.float32), points=field.points)
-
-        n, d = rows.shape
-        noise = self.noise_ or default_noise(len(self.start_rows_), d)
-        labels = np.zeros(n, int)
-        return JudgedRows(rows, np.ones((n, d), bool), labels[:, None], labels, scores, noise * np.eye(d))
-
-    def _judged_chains(self, key, sampler):
-        """`Samples` of long chains with the step of the given or usual sampler, or why there are none."""
-        if self._mixed:
-            return self._row_model().long_chains(key, 0, MIXED_CHAINS, MIXED_STATES)
-        field = from_plain(self.model_)
-        sampler = sampler or self._usual_sampler(field)
-        if sampler is None:
-            return "rows are drawn from the model itself"
-        n = N_CHAINS
-        if isinstance(sampler, Langevin):
-            longer = {**sampler.get_params(), "chain_length": CHAIN_STEPS, "discard": DISCARD}
-            sampler, n = type(sampler)(**longer), N_CHAINS * round(CHAIN_STEPS * (1 - DISCARD))
-        return sampler.sample(key, self._smoothed(field), n, self.start_rows_)
+def _long_chains(key, model, sampler):
+    """`Samples` of long chains with the step of the given or usual sampler, or why there are none."""
+    field = model.field
+    sampler = sampler or model.usual_sampler(field)
+    if sampler is None:
+        return "rows are drawn from the model itself"
+    n = N_CHAINS
+    if isinstance(sampler, Langevin):
+        longer = {**sampler.get_params(), "chain_length": CHAIN_STEPS, "discard": DISCARD}
+        sampler, n = type(sampler)(**longer), N_CHAINS * round(CHAIN_STEPS * (1 - DISCARD))
+    return sampler.sample(key, model.smoothed(field), n, model.start_rows)
 
 
 def diagnose_classes(key, model, classes, rows=None, labels=None, log_proba=None):
@@ -181,13 +159,14 @@ def _separate_checks(key, model, classes, rows, labels):
     checks, n = [], 0
     for k in np.argsort(model.frequencies, kind="stable")[:MAX_CLASSES]:
         density, label = model.densities[k], classes[k]
-        if not isinstance(density, DiagnosedDensity):
+        if not isinstance(getattr(density, "model_", None), FieldDensity):
             why = f"{type(density).__name__} has no score field"
             checks += _of_class(label, [not_measured("score_gain", "score-matching gain", why)])
             continue
-        own = density.start_rows_ if rows is None else density._standardized(rows[labels == k])
-        checks += _of_class(label, density._checks(jax.random.fold_in(key, k), own))
-        n += len(own)
+        of_class = None if rows is None else rows[labels == k]
+        found = diagnose_density(jax.random.fold_in(key, k), density.model_, of_class, density.sampler)
+        checks += _of_class(label, found.checks)
+        n += len(density.model_.start_rows if rows is None else of_class)
     return checks, n
 
 
@@ -217,80 +196,64 @@ def judged_numbers(model, rows, labels):
     return JudgedRows(rows, np.ones(rows.shape, bool), labels[:, None], labels, scores, model.color)
 
 
-class DiagnosedOverSampler:
-    """Mixin of `ScoreOverSampler`: `diagnose`."""
+def diagnose_new_rows(over, state, X=None, y=None):
+    """The `Diagnosis` of what a `ScoreOverSampler` drew its rows from; `state` seeds the checks."""
+    row_model, densities = getattr(over, "row_model_", None), over.densities_
+    if row_model is None and not densities:
+        if hasattr(over, "teacher_"):
+            return _teacher_diagnosis(over.teacher_, state, X, y)
+        return Diagnosis([not_measured("score_gain", "score-matching gain", "no class was enlarged")], "no rows")
+    key = key_from(state)
+    checks, n = (_checks_of_densities if row_model is None else _checks_of_energy)(key, over, X, y)
+    return Diagnosis(checks, _origin(n, X is not None))
 
-    def diagnose(self, X_held_out=None, y_held_out=None, *, random_state=None):
-        """Judge the fields and chains that the generated rows come from, after :meth:`fit_resample`.
 
-        Parameters
-        ----------
-        X_held_out, y_held_out : None, or a table like the resampled one and its labels
-            Rows that were not resampled. None takes up to 1,024 training rows of each class, which is optimistic.
-        random_state : None, int or generator
-            None uses the over-sampler's own.
+def _teacher_diagnosis(teacher, state, X, y):
+    """That of the teacher, whose energy and probabilities the rows come from."""
+    teacher = getattr(teacher, "estimator", teacher)  # behind a FrozenEstimator
+    if not hasattr(teacher, "diagnose"):
+        raise TypeError(
+            f"Expected a ScoreClassifier as teacher for diagnose, got {type(teacher).__name__}; judge it by its own "
+            "means."
+        )
+    return teacher.diagnose(X, y, random_state=state)
 
-        Returns
-        -------
-        Diagnosis
-            As of :meth:`ScoreDensity.diagnose`, for each of the up to four rarest classes that were enlarged:
-            ``score_gain_<label>`` and so on. Classes of mixed tables share one energy, whose field is judged once. Of
-            "clear" rows the long chains are judged; the short ones stay near real rows by design. Where a teacher's
-            energy drew the rows it is the teacher's diagnosis.
-        """
-        check_is_fitted(self, "densities_")
-        check_both(X_held_out, y_held_out)
-        if hasattr(self, "teacher_") and not self.densities_ and not hasattr(self, "row_model_"):
-            return self._teacher_diagnosis(X_held_out, y_held_out, random_state)
-        key = key_from(self.random_state if random_state is None else random_state)
-        if not self.densities_ and not hasattr(self, "row_model_"):
-            return Diagnosis([not_measured("score_gain", "score-matching gain", "no class was enlarged")], "no rows")
-        judge = self._mixed_checks if hasattr(self, "row_model_") else self._density_checks
-        checks, n = judge(key, X_held_out, y_held_out)
-        return Diagnosis(checks, _origin(n, X_held_out is not None))
 
-    def _teacher_diagnosis(self, X, y, random_state):
-        """That of the teacher, whose energy and probabilities the rows come from."""
-        teacher = getattr(self.teacher_, "estimator", self.teacher_)  # behind a FrozenEstimator
-        if not hasattr(teacher, "diagnose"):
-            raise TypeError(
-                f"Expected a ScoreClassifier as teacher for diagnose, got {type(teacher).__name__}; judge it by its "
-                "own means."
-            )
-        state = self.random_state if random_state is None else random_state
-        return teacher.diagnose(X, y, random_state=state)
+def _rarest(over, labels):
+    """The rarest of the enlarged classes."""
+    return sorted(labels, key=lambda label: over.priors_before_[plain(label)])[:MAX_CLASSES]
 
-    def _rarest(self, labels):
-        """The rarest of the enlarged classes."""
-        return sorted(labels, key=lambda label: self.priors_before_[plain(label)])[:MAX_CLASSES]
 
-    def _density_checks(self, key, X, y):
-        checks, n = [], 0
-        numbers = None if X is None else _numbers(self, X)
-        for k, label in enumerate(self._rarest(self.densities_)):
-            density = self.densities_[label]
-            rows = density.start_rows_
-            if numbers is not None:
-                rows = density._standardized(numbers[np.asarray(y) == label][:, self.varying_columns_[label]])
-            found = density._checks(jax.random.fold_in(key, k), rows, self._samplers_of(label)[0])
-            checks += _of_class(label, found)
-            n += len(rows)
-        return checks, n
+def _checks_of_densities(key, over, X, y):
+    """Checks of the density of each class, and the number of rows."""
+    checks, n = [], 0
+    numbers = None if X is None else _numbers(over, X)
+    for k, label in enumerate(_rarest(over, over.densities_)):
+        density = over.densities_[label]
+        rows, own_key = density.model_.start_rows, jax.random.fold_in(key, k)
+        if numbers is not None:
+            rows = density.model_.standardized(numbers[np.asarray(y) == label][:, over.varying_columns_[label]])
+        draw = partial(_long_chains, own_key, density.model_, chains_of_class(density, over.sampler)[0])
+        checks += _of_class(label, [*_field_checks(own_key, density.model_, rows), *chain_checks(draw)])
+        n += len(rows)
+    return checks, n
 
-    def _mixed_checks(self, key, X, y):
-        model, classes = self.row_model_, np.array(list(self.priors_before_))
-        enlarged = [label for label, n in self.sampling_strategy_.items() if n]
-        if X is None:
-            rows, labels = _stacked(model.start_rows)
-        else:
-            rows, labels = model.space.rows(X), class_indices(classes, y)
-        own = np.isin(classes[labels], enlarged)
-        checks = _row_model_checks(key, model, rows[own], labels[own])
-        for label in self._rarest(enlarged):
-            k = int(np.flatnonzero(classes == label)[0])
-            chains = chain_checks(lambda k=k: model.long_chains(key, k, MIXED_CHAINS, MIXED_STATES))
-            checks += _of_class(label, chains)
-        return checks, int(own.sum())
+
+def _checks_of_energy(key, over, X, y):
+    """Checks of the energy of all classes, with the chains of each class, and the number of rows."""
+    model, classes = over.row_model_, np.array(list(over.priors_before_))
+    enlarged = [label for label, n in over.sampling_strategy_.items() if n]
+    if X is None:
+        rows, labels = _stacked(model.start_rows)
+    else:
+        rows, labels = model.space.rows(X), class_indices(classes, y)
+    judged = np.isin(classes[labels], enlarged)
+    checks = _row_model_checks(key, model, rows[judged], labels[judged])
+    for label in _rarest(over, enlarged):
+        k = int(np.flatnonzero(classes == label)[0])
+        chains = chain_checks(lambda k=k: model.long_chains(key, k, MIXED_CHAINS, MIXED_STATES))
+        checks += _of_class(label, chains)
+    return checks, int(judged.sum())
 
 
 def check_both(X, y):

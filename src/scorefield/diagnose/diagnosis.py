@@ -19,10 +19,10 @@ from scorefield.sampling.acceptance import LOW_ACCEPTANCE, USUAL_ACCEPTANCE
 GOOD, LOOK, BAD, NOT_MEASURED = "good", "look at it", "bad", "not measured"
 BETTER = "better than a Gaussian"
 MAX_STEIN_ROWS = 500  # the kernel is a matrix of them
-MAX_ROWS = 1000  # for the other checks of the field: the error of a gain is then a few hundredths
+MAX_FIELD_ROWS = 1000  # for the other checks of the field: the error of a gain is then a few hundredths
 MAX_LABELLED = 5000  # rows on which probabilities are judged
 FEWEST_ROWS = 20  # below which nothing is told from chance
-FEW_ROWS = 100  # below which the Stein test misses a mean that is off by a quarter of the deviation
+FEW_FOR_STEIN = 100  # rows below which the Stein test misses a mean that is off by a quarter of the deviation
 P_LOOK, P_BAD = 0.05, 0.005  # a true field is called bad once in 200 times
 SUSPECT, ERRORS = 2.0, 3.0  # standard errors that chance exceeds once in 22 times, and once in 370 times
 LEAST_GAIN = 0.02  # of a Gaussian's: two Gaussians of a thousand rows differ by as much, with a small error
@@ -170,7 +170,7 @@ def _gaussians(rng, judged, at, reference):
 def _gain_check(named, key, judged, reference):
     """The gain in denoising loss over no field, in units of that of a Gaussian."""
     rng = host_rng(key, Stream.DIAGNOSIS, 0)
-    at = limited(rng, len(judged.numbers), MAX_ROWS)
+    at = limited(rng, len(judged.numbers), MAX_FIELD_ROWS)
     known, labels = judged.known[at], judged.labels[at]
     fields = [
         lambda numbers: judged.scores(numbers, at),
@@ -182,7 +182,7 @@ def _gain_check(named, key, judged, reference):
     gains = denoising_gains(rng, fields, judged.numbers[at], known, judged.color)
     own, *others = gains.mean(axis=0)
     unit, best = max(others), 1 + int(np.argmax(others))
-    expected = "1 is a Gaussian's, 0 is no field's"
+    expected = "1 for a Gaussian, 0 without a field"
     if not unit > 0:  # rows of another law
         told = (GOOD, "and a Gaussian is not better than no field") if own > 0 else (BAD, "no better than no field")
         return Check(*named, None, expected, *told)
@@ -208,7 +208,7 @@ def _stein_check(named, key, judged, *, n_learned, better):
     kernel = stein_kernel(noisy, judged.scores(noisy, at), known=known, codes=judged.codes[at])
     p_value, expected = stein_test(rng, kernel, n_learned=n_learned).p_value, f"above {P_LOOK:g}"
     if p_value >= P_LOOK:
-        note = "few rows, so it finds gross errors only" if len(at) < FEW_ROWS else ""
+        note = "few rows, so it finds gross errors only" if len(at) < FEW_FOR_STEIN else ""
         return Check(*named, p_value, expected, GOOD, note)
     verdict = BAD if p_value < P_BAD and not better else LOOK
     return Check(*named, p_value, expected, verdict, "the rows do not follow the field" + " exactly" * better)

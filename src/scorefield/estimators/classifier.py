@@ -32,13 +32,14 @@ from scorefield.estimators._sklearn import (
     fit_task,
     with_callbacks,
 )
-from scorefield.estimators.table_input import changed_settings, read, read_new, read_weighted
+from scorefield.estimators.table_input import read, read_new, read_weighted
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
 from scorefield.models.constrained_filling import filled_within
 from scorefield.models.fitting import JointSettings, SeparateSettings
 from scorefield.models.progress import ProgressReport
 from scorefield.models.requests import ModelRequests, check_constraints, check_n_rows, joined_constraints
+from scorefield.models.settings import changed_settings
 
 JOINT_SETTINGS = ("label_weight", "n_members", "rules", "hidden", "noise", "max_steps")
 MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from

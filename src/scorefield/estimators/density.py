@@ -3,25 +3,18 @@
 Algorithm 1 of the paper (field, anchor, integral) behind scikit-learn's density interface.
 """
 
-import dataclasses
 import numbers
 
-import jax
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from scorefield._jax.batching import map_rows, standardized
-from scorefield._jax.errors import warn_caller
-from scorefield._jax.pytrees import Method
-from scorefield._jax.random import Stream, host_rng, key_from, seed_from
-from scorefield._jax.storage import from_plain, stored_by_public_name, to_plain
+from scorefield._jax.random import key_from, seed_from
+from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_ids
-from scorefield.data.dask import partition_wise
-from scorefield.data.scaling import raw_rows
-from scorefield.data.spaces import refuse_mixed, what_is_mixed
-from scorefield.diagnose.diagnosed import DiagnosedDensity
+from scorefield.data.dask import is_lazy, partition_wise
+from scorefield.diagnose.diagnosed import diagnose_density
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
     HasMethods,
@@ -29,43 +22,26 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    sklearn_validate_data,
     with_callbacks,
 )
-from scorefield.estimators.table_input import changed_settings, read, read_weighted
-from scorefield.fields.flow import FlowLogDensity
-from scorefield.fields.gaussian import Gaussian
-from scorefield.fields.mixtures import GaussianMixture
-from scorefield.fields.moments import weighted_mean
+from scorefield.estimators.table_input import read, read_weighted
 from scorefield.fields.networks import ACTIVATIONS
-from scorefield.inference.anchors import counting_anchor, gaussian_anchor, importance_constant, importance_proposal
-from scorefield.inference.functions import OfRawRows, Plus
-from scorefield.inference.line_integrals import KERNELS, N_NODES, RULES, line_integral, path_gap, smooth
-from scorefield.models.density_fitting import FitsField, base_degrees
+from scorefield.inference.line_integrals import KERNELS, RULES
+from scorefield.models.density_fitting import FieldSettings, FieldTraining
+from scorefield.models.field_density import Inference
 from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
-from scorefield.models.requested_numbers import NumberEnergy, requested_numbers
-from scorefield.models.requests import (
-    ModelRequests,
-    check_constraints,
-    check_n_rows,
-    joined_constraints,
-    key_seed,
-    request_for,
-    rows_on_request,
-)
+from scorefield.models.requests import check_constraints, check_n_rows, joined_constraints
+from scorefield.models.row_density import RowDensity
+from scorefield.models.settings import MODELS_OF_MIXED, generator_options
 from scorefield.models.shared_training import fit_together
-from scorefield.sampling.acceptance import warn_of_low_acceptance
-from scorefield.sampling.samplers import MALA, Langevin, ReverseDiffusion, Samples
 
 MODELS = ("gaussian", "mixture", "kernel", "energy", "mlp", "diffusion")
-MODELS_OF_MIXED = ("auto", "energy")
-MIXED_SETTINGS = ("model", "hidden", "noise", "max_steps", "columns", "random_state", "verbose")
-LARGE_ERROR = 0.2  # nats of a normaliser that are worth a warning
-N_LANGEVIN = 4096  # samples that the Langevin anchor counts
 
 
 @stored_by_public_name
-class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMixin, BaseEstimator):
+class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Density estimation by score matching.
 
     Parameters
@@ -113,7 +89,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         diffusion for "diffusion", Langevin for "mlp".
     tails : {"auto", "gaussian"}, default="auto"
         Base of the model "energy". "auto" takes a Student's t where columns have heavy tails and it gives held-out rows
-        a greater density than a Gaussian; far out a model is as its base.
+        a greater density than a Gaussian; far from the data the model has the tails of its base.
     n_projections : int, default=1
         Random directions per row of objective "sliced".
     n_nodes : None or int, default=None
@@ -135,8 +111,8 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
 
     Attributes
     ----------
-    model_ : dict
-        The fitted field as plain arrays.
+    model_ : FieldDensity or RowDensity
+        What was learned: a field of a table of numbers, or the energy of a mixed table.
     model_name_ : str
         The model that was used.
     candidates_ : list of dict
@@ -250,7 +226,7 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        takes_mixed = self.model in ("auto", "energy")
+        takes_mixed = self.model in MODELS_OF_MIXED
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = takes_mixed
         return tags
 
@@ -276,178 +252,121 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         -------
         self : ScoreDensity
         """
-        X, weights = self._check_new(X, sample_weight)
-        with fit_task(self, X=X):
-            if self._mixed:
-                self._fit_mixed(X, weights)
-            else:
-                fit_together([self], [(X, weights)])
-            self._normalize()
+        space, rows, weights = self._check_new(X, sample_weight)
+        with fit_task(self, X=rows):
+            self.model_ = self._fitted(space, rows, weights)
+            self.model_.normalized()
         return self
+
+    def _fitted(self, space, rows, weights):
+        """A `FieldDensity` of numbers, or a `RowDensity` of mixed rows."""
+        if not space.is_mixed:
+            return fit_together([FieldTraining(self._settings(), space)], [(rows, weights)])[0]
+        options = generator_options(self, space, also=("constraints",))
+        key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
+        labels = np.zeros(len(rows), int)
+        model = fit_generator(key, space, rows, labels, weights=weights, callback=report, **options)
+        report.close(f"energy: weights of steps {[fit['best_step'] for fit in model.history]}")
+        return RowDensity(model)
+
+    def _settings(self):
+        inference = Inference(*(getattr(self, name) for name in Inference._fields))
+        given = {name: getattr(self, name) for name in FieldSettings._fields if name not in ("inference", "owner")}
+        return FieldSettings(**given, inference=inference, owner=self)
 
     @property
     def trains_with_others(self):
         """True for a density without scikit-learn callbacks, which expect a fit of their own."""
         return type(self) is ScoreDensity and not getattr(self, "_skl_callbacks", None)
 
+    def training(self, X, sample_weight=None):
+        """A fit that can train beside others, and its rows with their weights; `model_` is what it gives."""
+        space, rows, weights = self._check_new(X, sample_weight)
+        return FieldTraining(self._settings(), space), (rows, weights)
+
     def _check_new(self, X, sample_weight=None):
-        rows, _, self.space_, weights = read_weighted(self, X, None, sample_weight, ensure_min_samples=2)
-        check_constraints(self.space_, X, self.constraints)
-        return rows, weights
+        rows, _, space, weights = read_weighted(self, X, None, sample_weight, ensure_min_samples=2)
+        check_constraints(space, X, self.constraints)
+        return space, rows, weights
 
     def _read(self, X):
         check_is_fitted(self)
-        return read(self, X, self.space_)
+        return read(self, X, self.model_.space)
 
     @property
-    def _mixed(self):
-        return self.space_.layout is not None
+    def model_name_(self):
+        """The model that was used."""
+        return self.model_.name
 
-    def _fit_mixed(self, rows, weights):
-        """The energy of mixed rows."""
-        options = generator_options(self, self.space_, also=("constraints",))
-        key, report = key_from(self.random_state), ProgressReport(self, "energy", self.verbose)
-        labels = np.zeros(len(rows), int)
-        model = fit_generator(key, self.space_, rows, labels, weights=weights, callback=report, **options)
-        report.close(f"energy: weights of steps {[fit['best_step'] for fit in model.history]}")
-        self.row_model_, self.model_name_ = model, "energy"
-        self.history_ = model.history[0]
-        self.candidates_ = [{"model": "energy", "held_out_loss": None, "chosen": True}]
-        self.path_gap_ = 0.0
-        vars(self).pop("anchor_", None)
+    @property
+    def candidates_(self):
+        """What "auto" tried."""
+        return self.model_.candidates
 
-    def _row_model(self):
-        return self.row_model_
+    @property
+    def history_(self):
+        """Loss, held-out loss and steps per chunk of training."""
+        return self.model_.history
 
-    def safe_step(self, wanted):
-        """A Langevin step that is stable on this field: at most the data's variance along its narrowest direction."""
-        return min(wanted, self.least_variance_) or wanted
+    @property
+    def noise_(self):
+        """Deviation of the noise of the standardised rows of numbers."""
+        return self.model_.noise
 
-    def _standardized(self, X):
-        return standardized(X, *self._units())
-
-    def _units(self):
-        return self.mean_, self.scale_, self.mix_
-
-    def _log_volume(self):
-        """Log of the volume that standardising multiplies by."""
-        mixed = 0.0 if self.mix_ is None else np.linalg.slogdet(self.mix_)[1]
-        return mixed - np.log(self.scale_).sum()
-
-    def _set_anchor(self, key, field, table):
-        """Prepare the constant of the log density, and measure how far it depends on the path of integration."""
-        for name in ("anchor_", "proposal_"):
-            vars(self).pop(name, None)
-        rows, weights = table
-        self.origin_ = rows.mean(axis=0) if weights is None else weighted_mean(rows, weights).astype(rows.dtype)
-        self.path_gap_ = 0.0
-        if not self._has_potential(field):
-            near = rows[:: max(1, len(rows) // 64)]
-            self.path_gap_ = float(path_gap(self._smoothed(field), self.origin_, near).mean())
-        exact = self.model_name_ in ("gaussian", "mixture", "diffusion")
-        if exact and self.anchor == "auto" and self.smoothing is None:
-            self.anchor_ = [0.0, float(len(rows)), 0.0]
-            return
-        # The field is that of rows with noise, so the anchor is taken on such rows; without noise it is the paper's.
-        rows = rows + self._noise(table) * host_rng(key, Stream.ANCHOR_NOISE).normal(size=rows.shape)
-        if self.anchor == "gaussian":
-            self.anchor_ = [float(value) for value in gaussian_anchor(self._unnormalised(field), rows, weights=weights)]
-        elif self.anchor in ("counting", "langevin"):
-            samples = self._langevin_rows(key, field) if self.anchor == "langevin" else None
-            anchor = counting_anchor(
-                self._unnormalised(field), rows, radius=self.anchor_radius, samples=samples, weights=weights
-            )
-            self.anchor_ = [float(value) for value in anchor]
-        else:
-            self.proposal_ = to_plain(importance_proposal(rows, degrees=base_degrees(field)))
-            self.anchor_seed_ = np.asarray(jax.random.key_data(key))
-
-    def _langevin_rows(self, key, field):
-        """Ends of Langevin chains on the (smoothed) field, in standardised units."""
-        chain = Langevin(self.safe_step(0.05), 200, 0.995)
-        return chain.sample(key, self._smoothed(field), N_LANGEVIN, self.start_rows_).rows
-
-    def _normalize(self):
-        """The anchor's constant, effective size and error. Importance sampling waits for the first use of them."""
-        if not hasattr(self, "anchor_") and self._mixed:
-            constant, error = self.row_model_.log_constants[0], self.row_model_.anchors[0, 1]
-            self.anchor_ = [float(constant), float(1 / max(error, 1e-3) ** 2), float(error)]
-        if not hasattr(self, "anchor_"):
-            field, key = from_plain(self.model_), jax.random.wrap_key_data(self.anchor_seed_)
-            proposal, points = from_plain(self.proposal_), self._points(field)
-            self.anchor_ = [
-                float(v) for v in importance_constant(key, self._unnormalised(field), proposal, points=points)
-            ]
-            if self.anchor_[2] > LARGE_ERROR:
-                warn_caller(
-                    f"The normalising constant of the log density has a standard error of {self.anchor_[2]:.2f} nats, "
-                    "which all log densities share; use model='diffusion', which needs no constant, or fewer columns."
-                )
-        return self.anchor_
+    @property
+    def path_gap_(self):
+        """Mean difference in nats between two integration paths to the rows."""
+        return self.model_.path_gap
 
     @property
     def log_constant_(self):
         """What is added to the integral of the field to give log densities of standardised rows."""
-        return self._normalize()[0]
-
-    @property
-    def anchor_error_(self):
-        """Standard error of the anchor's constant in nats; zero where log densities are exact."""
-        return self._normalize()[2]
+        return self.model_.normalized()[0]
 
     @property
     def anchor_size_(self):
         """Effective number of points behind the anchor."""
-        return self._normalize()[1]
+        return self.model_.normalized()[1]
 
-    def _has_potential(self, field):
-        flow = self.model_name_ == "diffusion" and self.anchor == "auto" and self.smoothing is None
-        return field.conservative or flow
+    @property
+    def anchor_error_(self):
+        """Standard error of the anchor's constant in nats; zero where log densities are exact."""
+        return self.model_.normalized()[2]
 
-    def _smoothed(self, field):
-        if self.smoothing is None:
-            return field
-        return smooth(jax.random.key(0), field, len(self.mean_), self.smoothing, kernel=self.smoothing_kernel)
-
-    def _unnormalised(self, field):
-        """Log density of standardised rows up to the anchor's constant, as a pytree function of one point."""
-        if self._has_potential(field):
-            return (
-                FlowLogDensity(field) if self.model_name_ == "diffusion" else Method(self._smoothed(field), "potential")
-            )
-        return line_integral(
-            self._smoothed(field), self.origin_, rule=self.integrator, n_nodes=self.n_nodes, key=jax.random.key(0)
-        )  # the key serves the Monte-Carlo rule only
-
-    def _points(self, field):
-        """Points at which the log density of one row evaluates the field."""
-        return self._smoothed(field).points * (1 if self._has_potential(field) else self.n_nodes or N_NODES)
-
-    def _log_density(self):
-        """The log density of standardised rows as a jax function of one point."""
-        return Plus(self._unnormalised(from_plain(self.model_)), self.log_constant_)
+    def safe_step(self, wanted):
+        """A Langevin step that is stable on the field of a table of numbers."""
+        return self.model_.safe_step(wanted)
 
     def log_density_function(self):
-        """The fitted log density as a jax function of one point in the units of X."""
+        """The fitted log density of numbers as a jax function of one point in the units of X."""
         check_is_fitted(self)
-        return Plus(OfRawRows(self._log_density(), *self._units()), self._log_volume())
+        return self.model_.log_density_function()
 
     @partition_wise(lambda self: ())
     def score_samples(self, X):
         """Log density of each row, shape (n,).
 
         For mixed tables it is that of the known cells, with respect to counting for categories, spikes and ordered
-        levels, and to length for numbers. Constants are those of complete rows, so that rows with gaps compare with
-        rows of the same gaps.
+        levels, and to length for numbers. Constants are those of complete rows, so that rows with missing values
+        compare with rows that miss the same values.
         """
-        X = self._read(X)
-        if self._mixed:
-            model = self._row_model()
-            return model.energies(X)[:, 0] + model.space.log_volume(X)[:, 0] + self.log_constant_
-        values = map_rows(
-            self._log_density(), X, points=self._points(from_plain(self.model_)), standardize=self._units()
-        )
-        return (values + self._log_volume()).astype(X.dtype)
+        rows = self._read(X)
+        return self.model_.log_density(rows)
+
+    def completed_scores(self, X, key, n_draws):
+        """How usual each row is, shape (n,): of numbers its log density.
+
+        In mixed tables it is that of the normal scores of rows completed by draws, up to a constant.
+        """
+        check_is_fitted(self)
+        if not self.model_.space.is_mixed:
+            return self.score_samples(X)
+        if is_lazy(X):
+            raise ValueError(
+                "Expected a table in memory for mixed rows, got a dask collection; score its partitions one by one."
+            )
+        sklearn_validate_data(self, X, skip_check_array=True, reset=False)
+        return self.model_.completed_scores(X, key, n_draws)
 
     def score(self, X, y=None):
         """Total log density of the rows."""
@@ -457,15 +376,11 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
     def grad_log_density(self, X):
         """The score field at each row, shape (n, d).
 
-        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at gaps.
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at missing
+        values.
         """
-        X = self._read(X)
-        if self._mixed:
-            return self._row_model().scores(X)[:, 0]
-        field = self._smoothed(from_plain(self.model_))
-        scores = map_rows(Method(field, "__call__"), X, points=field.points, standardize=self._units())
-        scores = scores if self.mix_ is None else scores @ self.mix_  # which is symmetric
-        return (scores / self.scale_).astype(X.dtype)
+        rows = self._read(X)
+        return self.model_.scores(rows)
 
     def sample(self, n=1, random_state=None, *, given=None, constraints=None, ids="new"):
         """Draw n rows, as a table like the fitted one; ``random_state=None`` uses the estimator's own.
@@ -480,104 +395,55 @@ class ScoreDensity(FitsField, DiagnosedDensity, CallbackSupportMixin, DensityMix
         every = joined_constraints(self.constraints, constraints)
         if given or every:
             check_n_rows(n)
-            return self._sample_on_request(n, seed_from(state), given, every, ids)
-        if self._mixed:
-            return self._row_model().generated(seed_from(state), n, 0, ids)
-        return self.space_.table(self.draw(n, state).rows)
-
-    def _sample_on_request(self, n, seed, given, constraints, ids):
-        if self._mixed:
-            return ModelRequests(self._row_model()).sample(seed, n, given, constraints, 0, ids)[0]
-        request, energy = request_for(self.space_, [self.known_rows()], given, constraints), self.number_energy()
-
-        def plain(key, m):
-            return self.space_.table(self.draw(m, key_seed(key)).rows), None
-
-        def guided(key, m):
-            return self.space_.table(requested_numbers(key, [energy], [0.0], request, m)[0]), None
-
-        return rows_on_request(key_from(seed), n, request, plain, None if energy is None else guided)[0]
-
-    def number_energy(self):
-        """The energy of columns of numbers that rows on request follow; None for a field without a potential."""
-        field = from_plain(self.model_)
-        if not field.conservative or self.smoothing is not None or self.model_name_ == "diffusion":
-            return None
-        potential = OfRawRows(Method(field, "potential"), np.float32(0), np.float32(1), self.mix_)
-        rows = self.start_rows_ if self.mix_ is None else self.start_rows_ @ self.unmix_
-        constant = self.log_constant_ + self._log_volume() + np.log(self.scale_).sum()
-        return NumberEnergy(potential, self.mean_, self.scale_, rows, field.points, constant)
+            return self.model_.requested(seed_from(state), n, given, every, ids, self.sampler)
+        return self.model_.generated(state, n, ids, self.sampler)
 
     def draw(self, n, random_state=None, *, sampler=None, X_start=None):
         """Rows in the units of X with their diagnostics (:class:`scorefield.sampling.Samples`).
 
         Chains start from the rows of ``X_start``, or from rows that the density was fitted to.
         """
-        key, field = key_from(random_state), from_plain(self.model_)
-        sampler = sampler or self._usual_sampler(field)
-        if sampler is None:
-            if n < 1:
-                raise ValueError(f"Expected n >= 1 rows to generate, got {n}.")
-            exact = field.exact_rows(host_rng(key, Stream.EXACT_DRAWS), n)
-            return self._in_units_of_X(Samples(np.asarray(exact, np.float32), np.full(n, -1), 0, None, None))
-        starts = self.start_rows_ if X_start is None else self._standardized(X_start)
-        drawn = sampler.sample(key, self._smoothed(field), n, starts)
-        warn_of_low_acceptance(drawn, sampler)
-        return self._in_units_of_X(drawn)
+        return self.model_.draw(n, random_state, sampler=sampler or self.sampler, X_start=X_start)
 
-    def _usual_sampler(self, field):
-        """The sampler of `sample`; None where rows are drawn from Gaussians themselves."""
-        if self.sampler is not None:
-            return self.sampler
-        if self.smoothing is None and isinstance(field, Gaussian | GaussianMixture):
-            return None
-        if self.smoothing is None and self.model_name_ == "diffusion":
-            return ReverseDiffusion()
-        chain = MALA if self._has_potential(field) and field.conservative else Langevin
-        return chain(self.safe_step(0.05), 200, 0.995)
+    def number_energy(self):
+        """The energy of columns of numbers that rows on request follow; None for a field without a potential."""
+        return self.model_.number_energy()
 
     def known_rows(self):
         """Up to 1,024 rows that a model of numbers was fitted to, in the units of X."""
-        rows = self.start_rows_ if self.mix_ is None else self.start_rows_ @ self.unmix_
-        return raw_rows(rows, self.mean_, self.scale_)
+        return self.model_.known_rows()
 
-    def _in_units_of_X(self, samples):
-        rows = samples.rows if self.mix_ is None else samples.rows @ self.unmix_
-        return dataclasses.replace(samples, rows=rows * self.scale_ + self.mean_)
+    def diagnose(self, X_held_out=None, *, random_state=None):
+        """Judge the fitted density: its field, its constant and its chains.
+
+        Parameters
+        ----------
+        X_held_out : None or table like the fitted one
+            Rows that the density was not fitted to. None takes up to 1,024 training rows, which is optimistic.
+        random_state : None, int or generator
+            None uses the estimator's own.
+
+        Returns
+        -------
+        Diagnosis
+            Prints as a table. Values are attributes: ``score_gain`` (gain in the denoising score-matching loss over no
+            field, in units of a Gaussian's gain), ``stein_p_value`` (kernel Stein test; with few rows it finds gross
+            errors only), ``cell_gain`` (mixed tables: nats by which cells are better told from draws of their column
+            than by independent columns), ``path_gap``, ``anchor_error``, ``acceptance``, ``r_hat``,
+            ``effective_draws`` and ``diverged``.
+        """
+        check_is_fitted(self)
+        key = key_from(self.random_state if random_state is None else random_state)
+        rows = None if X_held_out is None else self._read(X_held_out)
+        return diagnose_density(key, self.model_, rows, self.sampler)
 
 
-class UsesDensity:
-    """Mixin of estimators with a parameter `density`: they take the tables that it takes."""
-
-    def __sklearn_tags__(self):
-        tags, own = super().__sklearn_tags__(), get_tags(self._density())
-        for name in ("allow_nan", "categorical", "string"):
-            setattr(tags.input_tags, name, getattr(own.input_tags, name))
-        return tags
-
-    def _density(self):
-        return ScoreDensity() if self.density is None else self.density
-
-
-def refuse_model_of_mixed(space, density):
-    """Raise an error that names what a density's model cannot take."""
-    refuse_mixed(space, "model 'auto' or 'energy'", repr(density.model))
-
-
-def generator_options(density, space, *, also=()):
-    """What a density says of the network of mixed rows; a setting that such a network does not have is refused.
-
-    The settings named in `also` act elsewhere.
-    """
-    if density.model not in MODELS_OF_MIXED:
-        refuse_model_of_mixed(space, density)
-    for name, value in changed_settings(density, but=(*MIXED_SETTINGS, *also)).items():
-        raise ValueError(
-            f"Expected no {name} for a table with {what_is_mixed(space)}, whose model has no such setting, got "
-            f"{name}={value!r}; leave it out, or fill missing values and encode text as numbers."
-        )
-    chosen = {name: getattr(density, name) for name in ("noise", "max_steps")}
-    return {"hidden": tuple(density.hidden), **{name: value for name, value in chosen.items() if value != "auto"}}
+def take_tables_like(tags, density):
+    """Tags of an estimator that takes the tables that its density, or ScoreDensity, takes."""
+    of_density = get_tags(ScoreDensity() if density is None else density)
+    for name in ("allow_nan", "categorical", "string"):
+        setattr(tags.input_tags, name, getattr(of_density.input_tags, name))
+    return tags
 
 
 def fisher_divergence(density, score, X):
@@ -598,7 +464,8 @@ def fisher_divergence(density, score, X):
     Examples
     --------
     >>> import numpy as np
-    >>> from scorefield import ScoreDensity, fisher_divergence
+    >>> from scorefield import ScoreDensity
+    >>> from scorefield.paper import fisher_divergence
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> round(fisher_divergence(ScoreDensity("gaussian").fit(X), -X, X), 1)
     0.0

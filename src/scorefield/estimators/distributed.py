@@ -1,20 +1,22 @@
 """Over-sampling of tables larger than memory: rare rows are gathered, all partitions are written as they are."""
 
-import copy
+import dataclasses
+from typing import Any
 
 import numpy as np
 from imblearn.utils import check_sampling_strategy
 
 from scorefield._jax.random import seed_from
-from scorefield.data.checks import is_missing
+from scorefield.data.checks import cast_numbers, is_missing
 from scorefield.data.containers import Table
 from scorefield.data.dask import is_lazy
 from scorefield.data.files import whole_folder
 from scorefield.data.new_keys import example_places, key_pattern
 from scorefield.data.spaces import is_mixed
 from scorefield.data.tables import PART_ROWS
-from scorefield.estimators.mixed_oversampling import MAX_OTHERS
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.models.oversampling import Task, over_sample
+from scorefield.models.proposals import MAX_OTHERS
 from scorefield.models.selection import MAX_RIVALS, some_places
 
 MAX_TAUGHT = 100_000  # rows of the classes that are not enlarged, from which a teacher learns
@@ -69,10 +71,8 @@ def resample_to_parquet(sampler, frame, target, folder):
     ({1: 86}, [98, 98])
     """
     _check_task(sampler, frame, target)
-    sampler = copy.copy(sampler)
     with whole_folder(folder) as partial:
-        sampler.sampling_strategy_ = _strategy(sampler, frame[target])
-        generated = _generate(sampler, frame, target)
+        generated = _generate(sampler, frame, target, _strategy(sampler, frame[target]))
         frame.to_parquet(partial, write_index=False, name_function=_file_name)
         _write_after(partial, frame.npartitions, generated)
     labels, n_new = np.unique(np.asarray(generated[target]), return_counts=True)
@@ -84,7 +84,7 @@ def _check_task(sampler, frame, target):
     if not isinstance(sampler, ScoreOverSampler):
         raise ValueError(f"Expected a ScoreOverSampler, got {type(sampler).__name__}; use its own fit_resample.")
     sampler._validate_params()
-    sampler._check_purpose()
+    sampler.check_settings()
     if not (is_lazy(frame) and hasattr(frame, "npartitions") and hasattr(frame, "columns")):
         raise ValueError(
             f"Expected a dask dataframe, got {type(frame).__name__}; use sampler.fit_resample for tables in memory."
@@ -110,82 +110,68 @@ def _strategy(sampler, labels):
     return check_sampling_strategy(sampler.sampling_strategy, y, sampler._sampling_type)
 
 
-def _generate(sampler, frame, target):
+@dataclasses.dataclass
+class TaskOfPart(Task):
+    """Some rows of a dask dataframe, with answers for all of it."""
+
+    frame: Any = None
+    target: Any = None
+
+    def spread(self):
+        return self._all_numbers().std(ddof=0).compute().to_numpy()
+
+    def ranges(self):
+        import dask
+
+        numbers = self._all_numbers()
+        return tuple(limit.to_numpy() for limit in dask.compute(numbers.min(), numbers.max()))
+
+    def _all_numbers(self):
+        return self.frame[list(self.X.columns)].astype(np.float64)
+
+    def rivals(self, label, rng):
+        others = _without_missing(self.frame[self.frame[self.target] != label][list(self.X.columns)])
+        return np.asarray(_rows_at(others, lambda n: some_places(rng, n, MAX_RIVALS)), dtype=np.float64)
+
+    def refuse_boundary(self):
+        raise ValueError("Expected a table in memory for where='boundary', got a larger one; choose another.")
+
+    def with_constants(self, table, numbers, new):
+        """A column that is constant in this part alone takes the new numbers."""
+        for i in np.flatnonzero((np.ptp(numbers, axis=0) == 0) & (np.ptp(new, axis=0) > 0)):
+            table.isetitem(i, cast_numbers(new[:, i], self.X.dtypes.iloc[i]))
+        return table
+
+    def set_keys(self, encoder):
+        """Identifiers continue those of the whole table."""
+        names = encoder.identifiers
+        encoder.set_keys(_key_patterns(self.frame[names]) if names else {})
+
+
+def _generate(sampler, frame, target, wanted):
     """The new rows as a DataFrame with the columns and dtypes of the frame."""
     import pandas as pd
 
-    labels = [label for label, n in sampler.sampling_strategy_.items() if n > 0]
+    labels = [label for label, n in wanted.items() if n > 0]
     gathered = frame[frame[target].isin(labels)].compute()
-    features = gathered.drop(columns=target)
-    columns = sampler._kinds(features)
-    mixed = is_mixed(features, columns)
-    if not labels:
-        rows, y = features, np.asarray(gathered[target])  # none
-    elif sampler.purpose == "learning":
-        rows, y = _generate_for_learning(sampler, frame, target, gathered, columns, mixed)
-    elif mixed:
-        rows, y = _generate_mixed(sampler, frame, target, gathered, columns)
-    else:
-        rows, y = _generate_numbers(sampler, frame, target, features, np.asarray(gathered[target]))
-    rows = rows.copy()
-    position = gathered.columns.get_loc(target)
-    rows.insert(position, target, pd.Series(y, rows.index).astype(gathered[target].dtype))
+    mixed = is_mixed(gathered.drop(columns=target), sampler.columns)
+    settings = dataclasses.replace(sampler.settings(), mixed=mixed)
+    part, weights = gathered, None
+    if labels and (settings.mixed or settings.purpose == "learning"):
+        complete = frame if settings.mixed else _without_missing(frame)
+        most = MAX_TAUGHT if settings.purpose == "learning" else MAX_OTHERS
+        part, weights = _with_others(sampler, complete, target, gathered, most)
+    task = TaskOfPart(part.drop(columns=target), np.asarray(part[target]), wanted, weights, frame, target)
+    made = over_sample(task, settings)
+    rows = gathered[:0].drop(columns=target) if made.table is None else made.table.copy()
+    rows.insert(
+        gathered.columns.get_loc(target), target, pd.Series(made.labels, rows.index).astype(gathered[target].dtype)
+    )
     return rows
-
-
-def _generate_numbers(sampler, frame, target, features, y):
-    """New rows of a table of numbers that follow the law of their class, and their labels."""
-
-    def rivals(label, rng):
-        others = _without_missing(frame[frame[target] != label][list(features.columns)])
-        return np.asarray(_rows_at(others, lambda n: some_places(rng, n, MAX_RIVALS)), dtype=np.float64)
-
-    spread, ranges = _summaries(frame, list(features.columns))
-    rows, y, _ = sampler._new_rows(features, y, spread, ranges, rivals)
-    return rows, y
-
-
-def _summaries(frame, names):
-    """Functions that compute the deviations of columns of numbers, and their least and greatest values."""
-
-    def spread():
-        return frame[names].astype(np.float64).std(ddof=0).compute().to_numpy()
-
-    def ranges():
-        import dask
-
-        numbers = frame[names].astype(np.float64)
-        return tuple(limit.to_numpy() for limit in dask.compute(numbers.min(), numbers.max()))
-
-    return spread, ranges
 
 
 def _without_missing(frame):
     return frame.replace([np.inf, -np.inf], np.nan).dropna()
-
-
-def _generate_mixed(sampler, frame, target, gathered, columns):
-    """New rows of a mixed table, and their labels; learned from the rare rows and a sample of the others."""
-    whole, _ = _with_others(sampler, frame, target, gathered, MAX_OTHERS)
-    rows, y, _ = sampler._mixed_rows(whole.drop(columns=target), np.asarray(whole[target]), columns, _keys_of(frame))
-    return rows, y
-
-
-def _keys_of(frame):
-    """A function of names that gives the patterns of these identifiers."""
-    return lambda names: _key_patterns(frame[names]) if names else {}
-
-
-def _generate_for_learning(sampler, frame, target, gathered, columns, mixed):
-    """New rows that a teacher is sure of, and their labels; it learns from the rare rows and a sample of the others."""
-    whole, weights = _with_others(sampler, frame if mixed else _without_missing(frame), target, gathered, MAX_TAUGHT)
-    X, y = whole.drop(columns=target), np.asarray(whole[target])
-    if mixed:
-        rows, y, _ = sampler._mixed_rows(X, y, columns, _keys_of(frame), weights)
-    else:
-        spread, ranges = _summaries(frame, list(X.columns))
-        rows, y, _ = sampler._new_rows(X, y, spread, ranges, weights=weights)
-    return rows, y
 
 
 def _with_others(sampler, frame, target, gathered, most):

@@ -15,14 +15,15 @@ from scorefield.data.containers import Table
 from scorefield.data.row_space import RowSpace
 from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import HasMethods, fit_context, sklearn_validate_data, validate_data
-from scorefield.estimators.density import ScoreDensity, UsesDensity, generator_options
+from scorefield.estimators.density import ScoreDensity, take_tables_like
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.models.class_densities import class_rng, fit_class_densities
 from scorefield.models.fitting import fit_generator
+from scorefield.models.settings import generator_options
 
 
 @stored_by_public_name
-class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
+class ScoreFeatures(TransformerMixin, BaseEstimator):
     """Map rows to score-field values.
 
     Parameters
@@ -66,6 +67,9 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
         self.passthrough = passthrough
         self.random_state = random_state
 
+    def __sklearn_tags__(self):
+        return take_tables_like(super().__sklearn_tags__(), self.density)
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Learn the field, or one for each class of y, from an array, a DataFrame or a pyarrow table."""
@@ -73,7 +77,8 @@ class ScoreFeatures(UsesDensity, TransformerMixin, BaseEstimator):
             raise ValueError("Expected y for per_class=True, got None.")
         for name in ("densities_", "row_model_", "encoder_"):
             vars(self).pop(name, None)
-        density, target = self._density(), {"y": y} if self.per_class else {}
+        density = ScoreDensity() if self.density is None else self.density
+        target = {"y": y} if self.per_class else {}
         if isinstance(density, ScoreDensity) and is_mixed(X, density.columns):
             return self._fit_mixed(density, X, **target)
         checked = validate_data(self, X, **target, dtype=[np.float64, np.float32], ensure_min_samples=2)

@@ -48,7 +48,8 @@ class LabellingClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from scorefield import LabellingClassifier, ScoreDensity
+    >>> from scorefield import ScoreDensity
+    >>> from scorefield.paper import LabellingClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-2, 1, (30, 2)), rng.normal(2, 1, (30, 2))])
     >>> y = np.repeat([0, 1], 30)

@@ -8,23 +8,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.dask import is_lazy
 from scorefield.estimators._sklearn import (
     HasMethods,
     Interval,
     StrOptions,
     fit_context,
     num_samples,
-    sklearn_validate_data,
 )
-from scorefield.estimators.density import ScoreDensity, UsesDensity
+from scorefield.estimators.density import ScoreDensity, take_tables_like
 from scorefield.models.class_densities import seeded_clone
 
 FENCE = 1.5  # interquartile ranges below the lower quartile: where box plots begin to show single rows
 
 
 @stored_by_public_name
-class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
+class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
     """Find unusual rows by their density.
 
     Parameters
@@ -89,11 +87,15 @@ class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
         self.n_draws = n_draws
         self.random_state = random_state
 
+    def __sklearn_tags__(self):
+        return take_tables_like(super().__sklearn_tags__(), self.density)
+
     @fit_context(prefer_skip_nested_validation=False)  # that of the density
     def fit(self, X, y=None):
         """Learn the density of the rows of X, an array, a DataFrame or a pyarrow table; y is ignored."""
         self.seed_ = seed_from(self.random_state)
-        self.density_ = seeded_clone(self._density(), np.random.default_rng(self.seed_)).fit(X)
+        density = ScoreDensity() if self.density is None else self.density
+        self.density_ = seeded_clone(density, np.random.default_rng(self.seed_)).fit(X)
         self.n_rows_ = num_samples(X)
         for name in ("n_features_in_", "feature_names_in_"):
             vars(self).pop(name, None)
@@ -113,20 +115,9 @@ class ScoreOutlierDetector(UsesDensity, OutlierMixin, BaseEstimator):
         In mixed tables it is that of the normal scores of completed rows, up to a constant.
         """
         check_is_fitted(self)
-        if not self._mixed:
+        if not isinstance(self.density_, ScoreDensity):
             return self.density_.score_samples(X)
-        if is_lazy(X):
-            raise ValueError(
-                "Expected a table in memory for mixed rows, got a dask collection; score its partitions one by one."
-            )
-        sklearn_validate_data(self.density_, X, skip_check_array=True, reset=False)
-        model = self.density_._row_model()
-        unseen = model.space.encoder.unseen_levels(X)
-        return model.completed_scores(key_from(self.seed_), X, self.n_draws) - unseen * np.log(2 * self.n_rows_ + 1)
-
-    @property
-    def _mixed(self):
-        return isinstance(self.density_, ScoreDensity) and self.density_._mixed
+        return self.density_.completed_scores(X, key_from(self.seed_), self.n_draws)
 
     def decision_function(self, X):
         """Scores less ``offset_``, shape (n,): negative for outliers."""

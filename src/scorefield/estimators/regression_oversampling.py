@@ -4,9 +4,11 @@ The target is one more number of the row: rows of a rare range are drawn from th
 included.
 """
 
+import dataclasses
 from numbers import Real
 
 import numpy as np
+from imblearn.utils import check_sampling_strategy
 from scipy.interpolate import PchipInterpolator
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
@@ -14,11 +16,14 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_all_given
-from scorefield.data.containers import Table, append_column, is_frame, split_column, take_rows
+from scorefield.data.containers import Table, append_column, append_rows, split_column, take_rows
 from scorefield.data.spaces import is_mixed
-from scorefield.estimators._sklearn import HasMethods, Interval, fit_context
+from scorefield.estimators._sklearn import HasMethods, Interval, StrOptions, fit_context
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.estimators.table_input import checked_table
+from scorefield.models.oversampling import Task, over_sample
+from scorefield.models.selection import WHERE
 
 WHISKER = 1.5  # of the interquartile range beyond the quartiles, as in a box plot
 DRAWS = 1.5  # rows drawn for each row wanted: some have a target outside of their range
@@ -54,21 +59,6 @@ def box_plot_relevance(y):
         return np.max(found, axis=0).clip(0, 1) if found else np.zeros(values.shape)
 
     return relevance
-
-
-class _TargetOverSampler(ScoreOverSampler):
-    """The target, the last column, stays as it is drawn: what cells may be would break its relation to the others."""
-
-    def _with_possible_cells(self, possible, drawn, own, rng):
-        result = super()._with_possible_cells(possible, drawn, own, rng)
-        result[:, -1] = drawn[:, -1]
-        return result
-
-    def _mixed_limits(self, space, rows):
-        limits = super()._mixed_limits(space, rows)
-        if limits is not None:
-            limits[0][-1], limits[1][-1] = -np.inf, np.inf
-        return limits
 
 
 @stored_by_public_name
@@ -119,6 +109,8 @@ class ScoreRegressionOverSampler(BaseEstimator):
         "density": [None, ScoreDensity],
         "sampler": [None, HasMethods(["sample"])],
         "columns": [None, dict],
+        "bounds": [None, StrOptions({"observed"}), "array-like"],
+        "where": [StrOptions(set(WHERE))],
     }
 
     def __init__(
@@ -168,18 +160,16 @@ class ScoreRegressionOverSampler(BaseEstimator):
         """
         check_all_given(y)
         values = check_array(column_or_1d(y, warn=True).reshape(-1, 1), dtype=np.float64, input_name="y")[:, 0]
-        X = X if is_frame(X) else Table(X).native
+        X = Table(checked_table(self, X)).native
         check_consistent_length(X, values)
-        self.n_features_in_ = len(Table(X).names)
         ranges = self._ranges(values)
         wanted = self._wanted(ranges)
         name = _free_name(Table(X).names)
-        over = _TargetOverSampler(
-            sampling_strategy={each: round(DRAWS * n) for each, n in wanted.items()}, purpose="sharing",
-            density=self.density, sampler=self.sampler, random_state=self.random_state, bounds=self.bounds,
-            columns=self._kinds(X, name), where=self.where,
-        )  # fmt: skip
-        whole, drawn_ranges = over.fit_resample(append_column(X, name, values), ranges)
+        task = Task(append_column(X, name, values), ranges, self._to_draw(ranges, wanted))
+        made = over_sample(task, self._settings(self._kinds(X, name)))
+        whole, drawn_ranges = task.X, np.concatenate([ranges, made.labels])
+        if len(made.labels):
+            whole = append_rows(whole, made.table)
         X_drawn, target = split_column(whole, name)
         kept = np.concatenate([np.arange(len(values)), *(
             self._within(np.flatnonzero(drawn_ranges == each), target, values[ranges == each], n)
@@ -233,6 +223,21 @@ class ScoreRegressionOverSampler(BaseEstimator):
         else:
             each = self.sampling_strategy * common
         return {name: max(count, round(each)) for name, count in counts.items()}
+
+    def _to_draw(self, ranges, wanted):
+        """The numbers of rows to draw of each range: more than are wanted, as some have a target outside of it."""
+        strategy = {each: round(DRAWS * n) for each, n in wanted.items()}
+        return check_sampling_strategy(strategy, ranges, "over-sampling")
+
+    def _settings(self, columns):
+        """As of ScoreOverSampler; the target, the last column, stays as it is drawn: what cells may be would break its
+        relation to the others."""
+        over = ScoreOverSampler(
+            purpose="sharing", density=self.density, sampler=self.sampler, random_state=self.random_state,
+            bounds=self.bounds, columns=columns, where=self.where,
+        )  # fmt: skip
+        over.check_settings()
+        return dataclasses.replace(over.settings(), last_is_free=True)
 
     def _kinds(self, X, name):
         """Kinds of columns that were asked for; the target is a number, and whole numbers of an array stay whole."""

@@ -1,7 +1,5 @@
 """Tables as estimators take them: scikit-learn's checks, and the rows of the space that a table lives in."""
 
-import inspect
-
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -12,17 +10,6 @@ from scorefield.data.row_space import RowSpace
 from scorefield.data.row_weights import counted, in_fixed_order
 from scorefield.data.spaces import NumberSpace, is_mixed
 from scorefield.estimators._sklearn import check_sample_weight, sklearn_validate_data, validate_data
-
-
-def changed_settings(estimator, but=()):
-    """Parameters that have other values than their defaults, as a dictionary; those named in `but` are left out."""
-    defaults = {name: each.default for name, each in inspect.signature(type(estimator)).parameters.items()}
-    given = estimator.get_params(deep=False)
-    return {
-        name: value
-        for name, value in given.items()
-        if name not in but and (value is not defaults[name] and repr(value) != repr(defaults[name]))
-    }
 
 
 def checked_table(estimator, X, reset=True):

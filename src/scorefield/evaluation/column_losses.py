@@ -22,9 +22,9 @@ class CellViews:
         if hasattr(model, "_need_density"):
             model._need_density()
         self.model = model
-        self.table_model = getattr(model, "row_model_", None) or (model.model_ if hasattr(model, "classes_") else None)
-        self.space = model.space_ if self.table_model is None else self.table_model.space
-        self.mixed = self.space.layout is not None
+        self.table_model = model.model_ if hasattr(model, "classes_") else model.model_.row_model
+        self.space = model.model_.space
+        self.mixed = self.space.is_mixed
         self.frequencies = getattr(model, "frequencies_", None)
         if self.mixed:
             self.names = list(self.space.names)

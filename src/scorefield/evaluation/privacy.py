@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from scorefield.evaluation.statistics import auc_interval
 
-MAX_ROWS = 5000  # rows per table in searches for neighbours and in two-sample tests
+MAX_COMPARED = 5000  # rows per table in searches for neighbours and in two-sample tests
 NEAR = 0.1  # of the median distance between neighbouring real rows: a row nearer than that is a near copy
 MAX_CATEGORIES = 8  # columns whose combinations are counted, those of most levels: 28 pairs and 56 triples
 SHOWN_RATIO = 1.5  # times as many combinations as by chance are worth a word
@@ -44,7 +44,7 @@ def measure_privacy(places, codes, rng):
 
     Both are lists for the training, generated and, if there are any, held-out rows.
     """
-    near = _near_copies(*(part[rng.permutation(len(part))[:MAX_ROWS]] for part in places[:2]), places[0])
+    near = _near_copies(*(part[rng.permutation(len(part))[:MAX_COMPARED]] for part in places[:2]), places[0])
     found = Privacy(*near, *_rare_combinations(codes))
     if len(places) > 2:
         found = dataclasses.replace(found, **_memory(places, rng))
@@ -65,9 +65,9 @@ def _near_copies(real, generated, all_real):
 
 def _memory(places, rng):
     """Measures that compare training rows with as many rows that the generator has not seen."""
-    n = min(len(places[0]), len(places[2]), MAX_ROWS)
+    n = min(len(places[0]), len(places[2]), MAX_COMPARED)
     training, held_out = (part[rng.permutation(len(part))[:n]] for part in (places[0], places[2]))
-    generated = places[1][rng.permutation(len(places[1]))[:MAX_ROWS]]
+    generated = places[1][rng.permutation(len(places[1]))[:MAX_COMPARED]]
     near, far = _distances(generated, training), _distances(generated, held_out)
     members = -np.concatenate([_distances(training, generated), _distances(held_out, generated)])
     auc, auc_range = auc_interval(members, np.repeat([1, 0], n))

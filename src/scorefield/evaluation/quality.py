@@ -18,7 +18,7 @@ from scorefield.data.likeness import like_fitted
 from scorefield.data.scaling import NormalScores, safe_deviation
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import boostable
-from scorefield.evaluation.privacy import MAX_ROWS, Privacy, measure_privacy
+from scorefield.evaluation.privacy import MAX_COMPARED, Privacy, measure_privacy
 from scorefield.evaluation.statistics import auc_interval
 
 N_TREES = 200
@@ -201,9 +201,9 @@ def correlations(rows):
 def _share_closer(a, b, rng):
     """Probability that a generated row lies closer to a real row than a real row to another one; ties count half."""
     neighbours = NearestNeighbors(n_neighbors=2).fit(a)
-    some = rng.permutation(len(a))[:MAX_ROWS]
+    some = rng.permutation(len(a))[:MAX_COMPARED]
     usual = neighbours.kneighbors(a[some])[0][:, 1]  # the nearest neighbour is the row itself
-    found = neighbours.kneighbors(b[rng.permutation(len(b))[:MAX_ROWS]], n_neighbors=1)[0][:, 0]
+    found = neighbours.kneighbors(b[rng.permutation(len(b))[:MAX_COMPARED]], n_neighbors=1)[0][:, 0]
     return auc_interval(-np.concatenate([found, usual]), np.repeat([1, 0], [len(found), len(usual)]))[0]
 
 
@@ -274,7 +274,7 @@ def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state
     closer = _share_closer(*places[:2], rng)
     distances = [column_distance(column) for column in compared]
     gap = _correlation_gap([part[:, ~categories] for part in rows[:2]], mixed)
-    a, b = (part[rng.permutation(len(part))[:MAX_ROWS]] for part in rows[:2])
+    a, b = (part[rng.permutation(len(part))[:MAX_COMPARED]] for part in rows[:2])
     auc, auc_range = _two_sample_auc(
         np.concatenate([a, b]), np.repeat([0, 1], [len(a), len(b)]), random_state, categories if mixed else None
     )
@@ -314,7 +314,7 @@ def _sentences(found, drift, copied, judge):
     if copied:
         said.append(
             f"Copies: {found.copies:.1%} of the generated rows equal a real row, where {found.repeats:.1%} of the real "
-            "rows equal another one; agreement in what follows is no merit of copied rows."
+            "rows equal another one; copied rows agree with the real ones anyway, so do not count that as quality."
         )
     said.append(
         f"{off} of {len(found.columns)} columns differ by more than {drift:.2f} in distribution; the largest "

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from scorefield import __version__
 from scorefield._jax.batching import FURTHEST
-from scorefield._jax.storage import from_plain
 from scorefield.fields.base import LOG_2PI
 from scorefield.fields.gaussian import Gaussian
 from scorefield.fields.joint import REACH
@@ -60,14 +59,14 @@ def _is_classifier(model):
 
 def space_of(model):
     """The space of the rows of an exported model."""
-    return model.model_.space if _is_classifier(model) else model.space_
+    return model.model_.space
 
 
 def _input(model):
     """How a row becomes the numbers x of the network, with indicators of levels where it is encoded."""
     space = space_of(model)
     if space.layout is None:
-        mean, scale, *mix = space.units if _is_classifier(model) else model._units()
+        mean, scale, *mix = space.units if _is_classifier(model) else model.model_.units
         units = {"mean": np.asarray(mean, float), "scale": np.asarray(scale, float), "mix": mix[0] if mix else None}
         return {"kind": "numbers", "dtype": np.dtype(space.dtype).name, **units, "furthest": FURTHEST}
     layout, variables = space.layout, space.encoder.variables
@@ -118,15 +117,15 @@ def plain_classes(classes):
 
 
 def _density_parts(model):
-    output = {"dtype": np.dtype(model.space_.dtype).name, "log_slopes": []}
-    if model.space_.layout is not None:
-        row_model = model.row_model_
-        slopes = [_log_slopes(knots) for knots in row_model.space.scores.knots]
+    density = model.model_
+    output = {"dtype": np.dtype(density.space.dtype).name, "log_slopes": []}
+    if density.space.is_mixed:
+        slopes = [_log_slopes(knots) for knots in density.space.scores.knots]
         output |= {"constant": float(model.log_constant_), "log_slopes": slopes}
-        joint = row_model.joint
+        joint = density.row_model.joint
         return {"members": _column_networks(joint.members), "base": _base(joint.base), "output": output}
-    field = from_plain(model.model_)
-    output["constant"] = float(model.log_constant_ + model._log_volume())
+    field = density.field
+    output["constant"] = float(model.log_constant_ + density.log_volume())
     if isinstance(field, Gaussian | GaussianMixture):
         return {"members": [], "base": _base(field), "output": output}
     reach = BOUND if isinstance(field.base, StudentT) else None

@@ -149,3 +149,8 @@ def excess_kurtosis(table: np.ndarray) -> np.ndarray:
     """Of each column; zero for a Gaussian."""
     centred = table.astype(np.float64) - table.mean(axis=0, dtype=np.float64)
     return np.mean(centred**4, axis=0) / np.mean(centred**2, axis=0) ** 2 - 3
+
+
+def base_degrees(field):
+    """Degrees of freedom of the tails of a field's base; None for Gaussian ones."""
+    return getattr(getattr(field, "base", None), "degrees", None)

@@ -25,8 +25,10 @@ from scorefield.estimators.features import ScoreFeatures
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.outliers import ScoreOutlierDetector
-from scorefield.estimators.stored_learner import StoredLearner
+from scorefield.files.stored_learner import StoredLearner
+from scorefield.models.field_density import FieldDensity
 from scorefield.models.number_model import NumberModel
+from scorefield.models.row_density import RowDensity
 from scorefield.models.row_model import RowModel
 from scorefield.models.separate import SeparateModel
 from scorefield.sampling.samplers import HMC, MALA, AnnealedLangevin, Langevin, ReverseDiffusion
@@ -48,7 +50,9 @@ REMEDIES = {
     "you trust.",
 }
 TABLE_PARTS = ("target", "columns", "integers", "reading")
-MODELS = {cls.__name__: cls for cls in (NumberModel, RowModel, SeparateModel, NumberSpace, RowSpace)}
+MODELS = {
+    cls.__name__: cls for cls in (FieldDensity, RowDensity, NumberModel, RowModel, SeparateModel, NumberSpace, RowSpace)
+}
 FORMAT = 2  # of the dictionary in the file; raised when older code could not read it
 ESTIMATOR = "scorefield estimator"  # the key that tells a stored estimator from a plain dictionary
 MODEL = "scorefield model"  # the same of what estimators hold

@@ -1,8 +1,8 @@
 """Temperatures and intercepts that make held-out labels most likely, and the calibration error of probabilities.
 
-Guo, Pleiss, Sun & Weinberger (2017). Labels that a model predicts without error would make it as sure as can be, and a
-single error later would cost much: as in Platt's (1999) scaling they leave some doubt, here that of one row of each
-class in all.
+Guo, Pleiss, Sun & Weinberger (2017). If a model predicts all held-out labels without error, the most likely
+temperature is zero and a single later error would cost an unbounded loss. As in Platt's (1999) scaling, one row of each
+class is therefore added in all as doubt.
 """
 
 import numpy as np

@@ -48,18 +48,20 @@ def _fit_group(densities, tables, names, normalize):
         if number not in shared:
             with errors_begin_with(name):
                 _fit_alone(density, *table)
-    together = [densities[number] for number in shared]
-    checked = []
+    trainings, checked = [], []
     for number in shared:
         with errors_begin_with(names[number]):
             if not get_config()["skip_parameter_validation"]:
                 densities[number]._validate_params()
-            checked.append(densities[number]._check_new(*tables[number]))
-    fit_together(together, checked, [names[number] for number in shared])
-    if normalize:
-        for number in shared:
+            training, table = densities[number].training(*tables[number])
+            trainings.append(training)
+            checked.append(table)
+    fitted = fit_together(trainings, checked, [names[number] for number in shared])
+    for number, model in zip(shared, fitted, strict=True):
+        densities[number].model_ = model
+        if normalize:
             with errors_begin_with(names[number]):
-                densities[number]._normalize()
+                model.normalized()
     return densities
 
 

@@ -1,5 +1,7 @@
 """How `ScoreDensity` fits a table of numbers: the candidates, how each is solved or trained, the choice among them."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from scorefield._jax.batching import as_rows, map_rows, standardized
@@ -17,8 +19,9 @@ from scorefield.fields.mixtures import GaussianMixture
 from scorefield.fields.moments import effective_size, weighted_mean
 from scorefield.fields.neural import init_energy_field, init_vector_field
 from scorefield.fields.random_features import fit_kernel
-from scorefield.fields.student import fit_base
+from scorefield.fields.student import base_degrees, fit_base
 from scorefield.inference.anchors import importance_constant, importance_proposal
+from scorefield.models.field_density import FieldDensity, Inference
 from scorefield.models.mixture_fitting import fit_mixture, most_parts
 from scorefield.models.progress import ProgressReport
 from scorefield.models.shared_training import Prepared
@@ -45,85 +48,120 @@ TRACE = 1e-3  # noise that leaves a density as it is
 SELECTION_FOLDS = 5  # for models that are solved; a network is compared on the rows that it was stopped by
 MAX_SELECTION_ROWS = 2048  # held-out rows that models are compared on
 SELECTION_POINTS, SELECTION_ERROR = 4096, 0.05  # draws for the normaliser of a candidate, and most nats it may be off
-SELECTION_DRAWS = 8  # noise draws a held-out row where the denoising loss decides
+SELECTION_DRAWS = 8  # noise draws per held-out row, where the denoising loss decides
 MAX_MIXED_COLUMNS = 32  # of a mixture among the candidates: EM takes seconds beyond
 
 
-class FitsField:
-    """Mixin of `ScoreDensity`: its fit of a numeric table."""
+class FieldSettings(NamedTuple):
+    """Parameters of `ScoreDensity` that its fit to a table of numbers depends on, and the estimator that reports."""
 
-    def _prepare(self, X, weights=None):
-        """Standardise the rows, split them, and set up the networks of the candidates."""
-        key = key_from(self.random_state)
-        self.mean_, self.scale_, self.mix_ = np.zeros(X.shape[1]), np.ones(X.shape[1]), None
-        if self.standardize:
-            self.mean_, self.scale_ = column_units(X, weights)
-            self.mix_, self.unmix_ = decorrelation(as_rows(standardized(X, self.mean_, self.scale_)), weights)
-        table = WeightedRow(as_rows(self._standardized(X)), weights)
-        names = self._candidates(*table.x.shape) if self.model == "auto" else (self.model,)
+    model: str
+    objective: str
+    hidden: tuple
+    activation: str
+    noise: Any
+    standardize: bool
+    learning_rate: float
+    batch_size: int
+    max_steps: Any
+    validation_fraction: float
+    early_stopping: bool
+    tails: str
+    n_projections: int
+    random_state: Any
+    verbose: int
+    inference: Inference
+    owner: Any
+
+
+class FieldTraining:
+    """A fit to a table of numbers in two parts: networks to be trained, and what follows once they are.
+
+    Between them the networks of several fits can train together, see `fit_together`.
+    """
+
+    def __init__(self, settings, space):
+        self.settings, self.space = settings, space
+
+    def prepared(self, X, weights=None):
+        """Standardise the rows, split them, and set up the networks of the candidates: a `Prepared`."""
+        chosen = self.settings
+        key = key_from(chosen.random_state)
+        self.mean, self.scale, self.mix, self.unmix = np.zeros(X.shape[1]), np.ones(X.shape[1]), None, None
+        if chosen.standardize:
+            self.mean, self.scale = column_units(X, weights)
+            self.mix, self.unmix = decorrelation(as_rows(standardized(X, self.mean, self.scale)), weights)
+        table = WeightedRow(as_rows(standardized(X, self.mean, self.scale, self.mix)), weights)
+        names = self._candidates(*table.x.shape) if chosen.model == "auto" else (chosen.model,)
         noise = self._noise(table)
-        split = split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), table.x, self.validation_fraction)
+        split = split_distinct(host_rng(key, Stream.CANDIDATE_SPLIT), table.x, chosen.validation_fraction)
         kept, held = (_part(table, index) for index in split)
         if len(kept.x) < 2:
             kept = held = table
         tasks = {name: None if name in SOLVED else self._task(key, name, kept, held, noise) for name in names}
         return Prepared(key, table, noise, kept, held, tasks)
 
-    def _finish(self, prepared, trained):
-        """Choose among the candidates, and keep what prediction and sampling need."""
-        key, table, rows = prepared.key, prepared.rows, prepared.rows.x
+    def finished(self, prepared, trained):
+        """The `FieldDensity` of the chosen candidate, with what prediction and sampling need."""
+        key, table, rows, chosen = prepared.key, prepared.rows, prepared.rows.x, self.settings
         for name, fit in trained.items():
             report = prepared.tasks[name].options["callback"]
             if report:
                 report.close(f"{name}: weights of step {fit.best_step}")
-        field = self._choose(prepared, trained)
-        self.model_ = to_plain(field)
-        self.noise_ = self._noise_of(field, prepared.noise)
-        if self.model_name_ not in SOLVED and self.objective in ("exact", "sliced") and not prepared.noise:
+        field, name, candidates = self._choose(prepared, trained)
+        noise = self._noise_of(field, prepared.noise)
+        if name not in SOLVED and chosen.objective in ("exact", "sliced") and not prepared.noise:
             _warn_of_a_rough_field(key, field, rows)
         rng = host_rng(key, Stream.START_ROWS)
         if table.weight is None:
             order = rng.permutation(len(rows))[:MAX_START_ROWS]
         else:
             order = rng.choice(len(rows), min(len(rows), MAX_START_ROWS), p=table.weight / table.weight.sum())
-        self.start_rows_ = rows[np.sort(order)]
-        self.least_variance_ = _least_variance(field, table, self.noise_)
-        self._set_anchor(key, field, table)
+        density = FieldDensity(
+            self.space, chosen.inference, mean=self.mean, scale=self.scale, mix=self.mix, unmix=self.unmix,
+            plain_field=to_plain(field), name=name, candidates=candidates, history=history_of(trained.get(name)),
+            noise=noise, start_rows=rows[np.sort(order)], least_variance=_least_variance(field, table, noise),
+        )  # fmt: skip
+        density.set_anchor(key, table, prepared.noise)
+        return density
 
     def _candidates(self, n, d):
         """What "auto" tries at this number of rows, less the models that the objective or activation rules out."""
+        objective, activation = self.settings.objective, self.settings.activation
         ruled_out = {
-            "gaussian": self.objective == "sliced",
-            "mixture": self.objective != "auto",
-            "kernel": self.objective == "sliced",
-            "energy": self.activation == "relu",
-            "diffusion": self.objective in ("exact", "sliced"),
+            "gaussian": objective == "sliced",
+            "mixture": objective != "auto",
+            "kernel": objective == "sliced",
+            "energy": activation == "relu",
+            "diffusion": objective in ("exact", "sliced"),
         }
         names = tuple(name for name in candidate_models(n, d) if not ruled_out[name])
         if not names:
             raise ValueError(
-                f"Expected a model for {n} rows with objective={self.objective!r} and activation={self.activation!r}, "
+                f"Expected a model for {n} rows with objective={objective!r} and activation={activation!r}, "
                 "got none; name one with `model`, or leave the objective to 'auto'."
             )
         return names
 
     def _noise(self, table):
-        if self.noise != "auto":
-            return float(self.noise)
-        if self.objective in ("exact", "sliced"):
+        if self.settings.noise != "auto":
+            return float(self.settings.noise)
+        if self.settings.objective in ("exact", "sliced"):
             return 0.0
-        unit = 1.0 if self.standardize else float(np.sqrt(_variances(table).mean()))
+        unit = 1.0 if self.settings.standardize else float(np.sqrt(_variances(table).mean()))
         return default_noise(*table.x.shape) * unit
 
     def _choose(self, prepared, trained):
-        """The candidate with the least held-out loss; one that is solved in closed form is solved again on all rows."""
+        """The field of the candidate with the least held-out loss, its name, and all candidates.
+
+        One that is solved in closed form is solved again on all rows.
+        """
         key, table, noise, kept, held, tasks = prepared
         rows = table.x
         if len(tasks) == 1:
             (name,) = tasks
-            self.model_name_, self.history_ = name, history_of(trained.get(name))
-            self.candidates_ = [{"model": name, "held_out_loss": None, "chosen": True}]
-            return trained[name].model if tasks[name] else self._solve(key, name, table, noise)
+            field = trained[name].model if tasks[name] else self._solve(key, name, table, noise)
+            return field, name, [{"model": name, "held_out_loss": None, "chosen": True}]
         common = noise or default_noise(*rows.shape)
         splits = [(kept, held)]
         if not trained and (groups := same_rows(rows)).max() + 1 >= SELECTION_FOLDS:
@@ -146,21 +184,21 @@ class FitsField:
             loss = "denoising loss"
             losses = _mean_losses(fields, splits, lambda field, _, held: _denoising_loss(key, field, held, common))
         best = min(losses, key=losses.__getitem__)
-        self.model_name_, self.history_ = best, history_of(trained.get(best))
-        self.candidates_ = [
-            {"model": name, "held_out_loss": loss, "chosen": name == best} for name, loss in losses.items()
-        ]
-        if self.verbose:
+        candidates = [{"model": name, "held_out_loss": loss, "chosen": name == best} for name, loss in losses.items()]
+        if self.settings.verbose:
             told = ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-            ProgressReport(self, "", self.verbose).close(f"chose {best}: least held-out {loss} ({told})")
-        return self._solve(key, best, table, noise) if best in SOLVED else trained[best].model
+            ProgressReport(self.settings.owner, "", self.settings.verbose).close(
+                f"chose {best}: least held-out {loss} ({told})"
+            )
+        field = self._solve(key, best, table, noise) if best in SOLVED else trained[best].model
+        return field, best, candidates
 
     def _solve(self, key, name, table, noise):
         """A field of standardised rows in closed form."""
-        if self.objective == "sliced":
+        if self.settings.objective == "sliced":
             raise ValueError(f"Expected objective 'auto', 'exact' or 'denoising' for model {name!r}, got 'sliced'.")
-        if name == "mixture" and self.objective != "auto":
-            raise ValueError(f"Expected objective 'auto' for model 'mixture', got {self.objective!r}.")
+        if name == "mixture" and self.settings.objective != "auto":
+            raise ValueError(f"Expected objective 'auto' for model 'mixture', got {self.settings.objective!r}.")
         # A Gaussian needs no noise; a trace of it makes constant columns regular.
         return self._solve_noisy(key, name, table, noise if name == "kernel" else self._gaussian_noise(noise))
 
@@ -179,18 +217,18 @@ class FitsField:
         From two rows for each column on, the rows tell it by themselves. Fewer than one have no width in some
         directions of the mixed coordinates, where the shrunk correlations of the columns decide; between, both do.
         """
-        if self.mix_ is None:
+        if self.mix is None:
             return None
         rows, weights = table
         n, d = effective_size(rows, weights), rows.shape[1]
         covariance, weight = covariance_of_columns(rows, weights), np.clip(2 - n / d, 0, 1)
         if weight == 0:
             return covariance
-        shrunk = self.mix_ @ covariance_of_columns(rows @ self.unmix_, weights) @ self.mix_
+        shrunk = self.mix @ covariance_of_columns(rows @ self.unmix, weights) @ self.mix
         return (1 - weight) * covariance + weight * shrunk
 
     def _gaussian_noise(self, noise):
-        return TRACE if self.noise == "auto" and self.standardize else noise
+        return TRACE if self.settings.noise == "auto" and self.settings.standardize else noise
 
     def _noise_of(self, field, noise):
         """Deviation of the noise of the rows whose field it is, in standardised units."""
@@ -203,27 +241,27 @@ class FitsField:
         start, objective = self._network(key, name, table, held_out, noise)
         if table.weight is not None:
             objective = Weighted(objective)
-        report = ProgressReport(self, name, self.verbose)
+        report = ProgressReport(self.settings.owner, name, self.settings.verbose)
         options = {
-            "learning_rate": self.learning_rate,
-            "batch_size": self.batch_size,
-            "max_steps": AUTO_STEPS[name] if self.max_steps == "auto" else self.max_steps,
-            "patience": PATIENCE if self.early_stopping else None,
+            "learning_rate": self.settings.learning_rate,
+            "batch_size": self.settings.batch_size,
+            "max_steps": AUTO_STEPS[name] if self.settings.max_steps == "auto" else self.settings.max_steps,
+            "patience": PATIENCE if self.settings.early_stopping else None,
             "callback": report if report.wanted else None,
         }
         return Task(key, start, _for_training(table), objective, _for_training(held_out), options)
 
     def _network(self, key, name, table, held_out, noise):
         """The untrained network and its objective."""
-        rows = table.x
-        options = {"hidden": tuple(self.hidden), "activation": self.activation}
+        rows, objective = table.x, self.settings.objective
+        options = {"hidden": tuple(self.settings.hidden), "activation": self.settings.activation}
         if name == "diffusion":
-            if self.objective not in ("auto", "denoising"):
-                raise ValueError(f"Expected objective 'auto' or 'denoising' for 'diffusion', got {self.objective!r}.")
+            if objective not in ("auto", "denoising"):
+                raise ValueError(f"Expected objective 'auto' or 'denoising' for 'diffusion', got {objective!r}.")
             sigma = noise or default_noise(*rows.shape)
             return init_diffusion_field(key, rows, sigma_min=sigma, **options), MultilevelDenoising()
         if name == "energy":
-            gaussian = self.tails == "gaussian"
+            gaussian = self.settings.tails == "gaussian"
             known = {"noise": noise, "covariance_of_rows": self._covariance(table), "weights": table.weight}
             base = (
                 fit_gaussian(rows, **known)
@@ -233,12 +271,12 @@ class FitsField:
             start = init_energy_field(key, base, **options)
         else:
             start = init_vector_field(key, rows.shape[1], **options)
-        if self.objective == "denoising" or (self.objective == "auto" and name == "energy"):
+        if objective == "denoising" or (objective == "auto" and name == "energy"):
             if not noise > 0:
                 raise ValueError("Expected noise > 0 for denoising, got 0; use objective='exact' to have none.")
-            return start, (Denoising if self.objective == "denoising" else ContrastiveDenoising)(noise)
-        objective = Sliced(self.n_projections) if self.objective == "sliced" else Exact()
-        return start, NoisyRows(objective, noise) if noise else objective
+            return start, (Denoising if objective == "denoising" else ContrastiveDenoising)(noise)
+        loss = Sliced(self.settings.n_projections) if objective == "sliced" else Exact()
+        return start, NoisyRows(loss, noise) if noise else loss
 
 
 def _part(table, index):
@@ -304,11 +342,6 @@ def _minus_log_density(key, field, kept, held):
             return None
         offset = anchor.offset
     return -float(weighted_mean(values, held.weight)) - offset
-
-
-def base_degrees(field):
-    """Degrees of freedom of the tails of a field's base; None for Gaussian ones."""
-    return getattr(getattr(field, "base", None), "degrees", None)
 
 
 def _denoising_loss(key, field, held, noise):

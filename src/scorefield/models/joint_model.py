@@ -1,8 +1,8 @@
 """The joint model of a classifier: noise shaped by the classes, members with two views of the columns, their logits.
 
 Half of the members see the columns alone; the others see them whitened too, which shows differences of correlated
-columns at their own scale. The first, third and so on of each half see a column by what it tells of the label alone:
-among many columns the few that matter stand out, as they do for trees.
+columns at their own scale. In the first, third and so on of each half, inputs are scaled by how strongly each column by
+itself is associated with the label: among many columns the few that matter stand out, as they do for trees.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ MAX_CLASS_WEIGHT = 10.0  # of a rare class in the denoising term: beyond it sing
 DENOISED_SHARE = 0.25
 LEARNING_RATE = 0.01
 CHECK_STEPS = 50  # between looks at the held-out loss
-LEAST_SHARE = 0.05  # of a rule model that is worth its place
+LEAST_SHARE = 0.05  # of the rules in the logits; below it they are left out
 FEW_COLUMNS = 10
 KINDS = 4  # of members at most: two views of the columns, each with gains and without
-CLEARLY = 3.0  # standard errors
+ERRORS_APART = 3.0  # standard errors of the difference by which a kind of members is clearly worse
 LEAST_GAP = 0.1  # of the best kind's loss: with many rows three standard errors are next to nothing
 LEAST_JUDGED = 50  # rows: the standard error of fewer is not to be trusted
 
@@ -226,12 +226,12 @@ class Calibrated(NamedTuple):
 def calibrated(joint):
     """A `TrainedJoint` with rules in its posterior where they help, and a temperature, by held-out labels.
 
-    A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, and with
-    them what they were to judge. Rules are the mean over the splits of all members.
+    A row is judged by members that did not see it. Members of a kind that predicts clearly worse are left out, with the
+    rows that only they judged. Rules are the mean over the splits of all members.
     """
     model, table, splits = joint.model, joint.table, joint.splits
     every = [map_rows(network, table.x[split.held]) for network, split in zip(model.members, splits, strict=True)]
-    kept = _worth_their_place(every, table, splits)
+    kept = _members_to_keep(every, table, splits)
     model = dataclasses.replace(model, members=tuple(model.members[m] for m in kept))
     logits = np.concatenate([every[m] for m in kept]).astype(np.float64)
     held = np.concatenate([splits[m].held for m in kept])
@@ -248,7 +248,7 @@ def calibrated(joint):
     return Calibrated(model, temperature, held, logits / temperature)
 
 
-def _worth_their_place(logits, table, splits):
+def _members_to_keep(logits, table, splits):
     """Numbers of the members whose kind predicts held-out labels about as well as the best kind.
 
     Where few of many columns matter, members without gains add little but noise. Kinds with few rows to judge are kept.
@@ -266,5 +266,5 @@ def _worth_their_place(logits, table, splits):
         means[kind] = np.average(losses, weights=weights)
         errors[kind] = np.sqrt(np.sum((weights * (losses - means[kind])) ** 2)) / weights.sum()
     best = np.argmin(means)
-    margin = np.maximum(CLEARLY * np.hypot(errors, errors[best]), LEAST_GAP * means[best])
+    margin = np.maximum(ERRORS_APART * np.hypot(errors, errors[best]), LEAST_GAP * means[best])
     return np.flatnonzero((means - means[best] <= margin)[kinds])

@@ -12,7 +12,7 @@ from scorefield.fields.moments import effective_size
 
 MAX_PARTS = 6
 STARTS = 3  # of EM, for each number of parts
-MAX_ROWS = 4096  # that EM sees: with more a network is at least as good
+MAX_FITTED = 4096  # rows that EM sees: with more a network is at least as good
 CLIMBS, LEAST_GAIN = 200, 1e-5  # iterations of EM with weights, and nats per row below which it ends
 LEAST_VARIANCE = 0.02  # that is added to a part in every direction, in units of the columns' own
 
@@ -30,8 +30,8 @@ def fit_mixture(rng, rows, *, noise=0.0, weights=None):
     to all; it is all that a constant column has. ``weights`` are those of rows.
     """
     table = np.asarray(rows, np.float64)
-    if len(table) > MAX_ROWS:
-        chosen = rng.permutation(len(table))[:MAX_ROWS]
+    if len(table) > MAX_FITTED:
+        chosen = rng.permutation(len(table))[:MAX_FITTED]
         table, weights = table[chosen], None if weights is None else weights[chosen]
     varying, scale = np.ptp(table, axis=0) > 0, safe_deviation(table)
     seed = int(rng.integers(1 << 31))

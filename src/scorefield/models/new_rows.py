@@ -46,7 +46,9 @@ class NewRows:
             self.groups = _tied_columns(X, columns)
             return
         self.numbers = _numbers(X)
-        self.possible = _possible_cells(X, self.numbers) if possible is None else possible
+        if possible is None:
+            possible = PossibleCells.of_table(X, self.numbers, (self.numbers.min(axis=0), self.numbers.max(axis=0)))
+        self.possible = possible
         on_grid = [_few_values(column) for column in self.numbers.T]
         redrawn = np.array([few or i in self.possible.repeated for i, few in enumerate(on_grid)], bool)
         self.groups = np.where(redrawn, np.cumsum(redrawn) - 1, -1)
@@ -83,15 +85,6 @@ class NewRows:
 def _numbers(X):
     table = Table(X)
     return np.column_stack([table.cells(name).values for name in table.names]).astype(np.float64)
-
-
-def _possible_cells(X, numbers):
-    """What cells of a table of numbers may be: within the observed range, whole where whole."""
-    limits = numbers.min(axis=0), numbers.max(axis=0)
-    if not is_frame(X):
-        return PossibleCells.of_array(numbers, limits)
-    table = Table(X)
-    return PossibleCells(limits, np.array([table.cells(name).form == "whole" for name in table.names]))
 
 
 def _few_values(column):

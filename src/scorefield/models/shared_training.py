@@ -21,27 +21,30 @@ class Prepared(NamedTuple):
     tasks: dict[str, Task | None]  # by the candidate's name; None where it is solved in closed form
 
 
-def fit_together(densities, tables, names=None):
-    """Fit each density to its table; the networks of all of them that have one shape train in one program.
+def fit_together(trainings, tables, names=None):
+    """The `FieldDensity` of each training on its table; all networks of one shape train in one program.
 
     A table is a pair of rows and their weights, or None. Every fit draws the random numbers that it would draw alone.
     `names` are put before the errors of each.
     """
-    names = [""] * len(densities) if names is None else names
+    names = [""] * len(trainings) if names is None else names
     prepared = []
-    for density, (X, weights), name in zip(densities, tables, names, strict=True):
+    for training, (X, weights), name in zip(trainings, tables, names, strict=True):
         with errors_begin_with(name):
-            prepared.append(density._prepare(X, weights))
-    wanted = [(number, model) for number, own in enumerate(prepared) for model, task in own.tasks.items() if task]
+            prepared.append(training.prepared(X, weights))
+    wanted = [(number, model) for number, each in enumerate(prepared) for model, task in each.tasks.items() if task]
     try:
         results = train_together([prepared[number].tasks[model] for number, model in wanted])
     except DivergedError as error:
         with errors_begin_with(names[wanted[error.model][0]]):
             raise
     trained = dict(zip(wanted, results, strict=True))
-    for number, (density, name) in enumerate(zip(densities, names, strict=True)):
+    densities = []
+    for number, (training, name) in enumerate(zip(trainings, names, strict=True)):
         with errors_begin_with(name):
-            density._finish(prepared[number], {m: fit for (owner, m), fit in trained.items() if owner == number})
+            fits = {m: fit for (owner, m), fit in trained.items() if owner == number}
+            densities.append(training.finished(prepared[number], fits))
+    return densities
 
 
 @contextlib.contextmanager

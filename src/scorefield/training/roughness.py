@@ -15,7 +15,7 @@ from scorefield.fields.base import Field
 from scorefield.fields.gaussian import fit_gaussian
 from scorefield.training.losses import Exact, default_noise, mean_loss
 
-MAX_ROWS = 1024
+MAX_JUDGED = 1024  # rows whose loss is compared with that of moved copies
 N_DRAWS = 8  # moved copies of a row
 
 
@@ -43,7 +43,7 @@ def roughness(key: jax.Array, field: Field, rows: object) -> Roughness:
     The noise is a quarter of Scott's bandwidth for the spread of the nearest tenth of the rows, so that narrow modes
     are not taken for rough fields.
     """
-    table = as_rows(rows)[:MAX_ROWS]
+    table = as_rows(rows)[:MAX_JUDGED]
     n, d = table.shape
     near = cKDTree(table).query(table, [max(2, n // 10)])[0]  # (n, 1)
     # A tenth of a standard Gaussian lies within the square root of chi-squared's first decile.

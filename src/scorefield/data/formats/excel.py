@@ -11,7 +11,7 @@ from scorefield.data.formats.arrow_files import import_pyarrow
 from scorefield.data.formats.plain import plain_tokens
 from scorefield.data.formats.typed import read_tokens
 
-MAX_ROWS = (1 << 20) - 1  # of a sheet, below the header
+SHEET_ROWS = (1 << 20) - 1  # of a sheet, below the header
 
 
 def _import_openpyxl():
@@ -114,9 +114,9 @@ class Excel:
         def write(table):
             nonlocal n_rows
             n_rows += len(table)
-            if n_rows > MAX_ROWS:
+            if n_rows > SHEET_ROWS:
                 raise ValueError(
-                    f"Expected at most {MAX_ROWS:,} rows for Excel, got more; write a .csv or .parquet file."
+                    f"Expected at most {SHEET_ROWS:,} rows for Excel, got more; write a .csv or .parquet file."
                 )
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 sheet.append([_cell(sheet, _value(token)) for token in row])

@@ -5,7 +5,6 @@ Eq:reconstruct_pdf_from_scores, Algorithm 1; the figures of recovered densities 
 
 import numpy as np
 
-from scorefield._jax.storage import from_plain
 from scorefield.data.datasets import make_gaussians
 from scorefield.display.displays import COLOURS, DensityDisplay, new_axes
 from scorefield.display.planes import grid_points
@@ -174,7 +173,7 @@ def boundary_row(found, seed):
 def _path_row(rows, config):
     """Line integrals of the paper's field along two paths from the mean to one row."""
     density = paper_density(config["hidden"], 0).fit(rows)
-    field, origin = from_plain(density.model_), rows.mean(axis=0)
+    field, origin = density.model_.field, rows.mean(axis=0)
     target = rows[np.argmax(np.linalg.norm(rows - origin, axis=1))].astype(np.float32)
     corner = [float(target[0]), float(origin[1])]
     return {

@@ -10,9 +10,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from scorefield import MixedEncoder, ScoreClassifier, load_model, save_model
-from scorefield.estimators import stored_learner
 from scorefield.estimators.distilled import DistilledClassifier
-from scorefield.estimators.stored_learner import LEARNERS, StoredLearner
+from scorefield.files import stored_learner
+from scorefield.files.stored_learner import LEARNERS, StoredLearner
 
 
 def mixed(n, classes, seed=0):
