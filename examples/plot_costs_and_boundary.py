@@ -8,7 +8,8 @@ If missing the second class costs ten times as much as a false alarm, more of th
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scorefield import BoundaryDisplay, ScoreClassifier, ScoreDensity, make_gaussians
+from scorefield import BoundaryDisplay, ScoreClassifier, ScoreDensity
+from scorefield.paper import make_gaussians
 
 X, y = make_gaussians([300, 60], means=[[0, 0], [2.5, 2.5]], random_state=0)
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")

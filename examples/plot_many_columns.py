@@ -8,7 +8,8 @@ their medians.
 
 import matplotlib.pyplot as plt
 
-from scorefield import SamplesDisplay, ScoreClassifier, ScoreFieldDisplay, make_imbalanced_10d
+from scorefield import SamplesDisplay, ScoreClassifier, ScoreFieldDisplay
+from scorefield.paper import make_imbalanced_10d
 
 X, y = make_imbalanced_10d(6)
 model = ScoreClassifier(random_state=0).fit(X, y)

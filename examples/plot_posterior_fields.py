@@ -9,8 +9,9 @@ with the classes.
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
-from scorefield import ScoreClassifier, ScoreDensity, ScoreFieldDisplay, make_gaussians, posterior_score
+from scorefield import ScoreClassifier, ScoreDensity, ScoreFieldDisplay, posterior_score
 from scorefield.display.planes import grid_points, plane_of
+from scorefield.paper import make_gaussians
 
 X, y = make_gaussians(200, random_state=0)
 points = grid_points(plane_of(X).axes(X, 16))

@@ -12,7 +12,8 @@ from sklearn.calibration import CalibrationDisplay
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from scorefield import PriorCorrectedClassifier, ScoreOverSampler, make_imbalanced_10d
+from scorefield import PriorCorrectedClassifier, ScoreOverSampler
+from scorefield.paper import make_imbalanced_10d
 
 X, y = make_imbalanced_10d(6)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)

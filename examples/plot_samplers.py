@@ -9,7 +9,8 @@ it; MALA corrects the error of the step by accepting or rejecting.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scorefield import MALA, Langevin, ScoreDensity, make_gaussians
+from scorefield import MALA, Langevin, ScoreDensity
+from scorefield.paper import make_gaussians
 
 X, y = make_gaussians(200, random_state=0)
 rows = X[y == 1]

@@ -15,8 +15,8 @@ from scorefield import (
     ScoreClassifier,
     ScoreDensity,
     ScoreFieldDisplay,
-    make_gaussians,
 )
+from scorefield.paper import make_gaussians
 
 X, y = make_gaussians(200, random_state=0)
 model = ScoreClassifier(ScoreDensity(), priors="equal", random_state=0).fit(X, y)

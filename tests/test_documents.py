@@ -12,9 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 import scorefield
+import scorefield.paper
 from scorefield.cli.app import app
 
 ROOT = pathlib.Path(__file__).parents[1]
+PUBLIC = {name: getattr(scorefield, name) for name in scorefield.__all__ if name != "__version__"}
+PUBLIC |= {name: getattr(scorefield.paper, name) for name in scorefield.paper.__all__}
 FOLDERS = [ROOT / "docs", *(ROOT / "docs" / name for name in ("evidence", "guide", "tutorials"))]
 PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted(folder.glob("*.rst")))]
 # What a newcomer runs first; the other pages fit models of their own, which take a quarter of a minute each.
@@ -108,12 +111,12 @@ def test_every_command_is_documented():
 
 def test_every_public_name_is_in_the_reference():
     text = (ROOT / "docs" / "api.rst").read_text().split()
-    assert set(scorefield.__all__) - {"__version__"} <= set(text)
+    assert {*scorefield.__all__, *scorefield.paper.__all__} - {"__version__"} <= set(text)
 
 
 def test_public_names_are_documented():
-    for name in set(scorefield.__all__) - {"__version__"}:
-        text = inspect.getdoc(getattr(scorefield, name))
+    for name, each in PUBLIC.items():
+        text = inspect.getdoc(each)
         assert text.splitlines()[0].endswith("."), name
         assert "Examples\n" in text, name
         assert ">>> " in text, name
@@ -143,9 +146,9 @@ def test_parts_of_the_paper_are_reached_by_public_names():
     assert len(parts) > 15
     for part in parts:
         calls = re.findall(r"``(\w+)(?:\(([^`]*)\))?``", part.split("     - ")[1])
-        named = [name for name, _ in calls if name in scorefield.__all__]
+        named = [name for name, _ in calls if name in PUBLIC]
         assert named, part
         for name, given in calls:
-            assert name in scorefield.__all__ or name[0].islower(), name
-            known = inspect.signature(getattr(scorefield, name)).parameters if name in scorefield.__all__ else ()
+            assert name in PUBLIC or name[0].islower(), name
+            known = inspect.signature(PUBLIC[name]).parameters if name in PUBLIC else ()
             assert set(re.findall(r"(?<![\w:])(\w+)=", re.sub(r"ScoreDensity\(.*\)", "", given))) <= set(known), part

@@ -12,6 +12,7 @@ import tomllib
 import pytest
 
 import scorefield
+import scorefield.paper
 
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "scorefield"
@@ -54,7 +55,7 @@ def test_imports_point_down():
 
 
 def test_only_the_entry_points_lie_beside_the_folders():
-    assert {path.name for path in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.name for path in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py", "paper.py"}
 
 
 @pytest.mark.parametrize(
@@ -111,15 +112,21 @@ def test_import_is_lazy():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_unknown_name():
+@pytest.mark.parametrize("module", [scorefield, scorefield.paper])
+def test_unknown_name(module):
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        scorefield.nothing  # noqa: B018
-    assert set(scorefield.__all__) <= set(dir(scorefield))
+        module.nothing  # noqa: B018
+    assert set(module.__all__) <= set(dir(module))
+    assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+def test_names_of_the_paper_stand_apart():
+    assert not set(scorefield.paper.__all__) & set(scorefield.__all__)
 
 
 STABLE = [
     name
-    for name in scorefield.__all__
+    for name in [*scorefield.__all__, "LabellingClassifier"]
     if getattr(scorefield, name).__class__ is not str and getattr(scorefield, name).__module__ == "scorefield"
 ]
 

@@ -2,7 +2,7 @@
 
 _SAMPLERS = ["Langevin", "AnnealedLangevin", "MALA", "HMC", "ReverseDiffusion"]
 _DISPLAYS = ["ScoreFieldDisplay", "DensityDisplay", "BoundaryDisplay", "SamplesDisplay"]
-_DATA = ["load_penguins", "make_gaussians", "make_imbalanced_10d", "fetch_creditcard"]
+_DATA = ["load_penguins", "fetch_creditcard"]
 
 
 def _each_other(names, *more):
@@ -14,7 +14,7 @@ ENTRIES = {
     "ScoreClassifier": [
         "ScoreDensity",
         "find_boundary",
-        "LabellingClassifier",
+        "paper.LabellingClassifier",
         "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
     ],
     "ScoreOverSampler": ["PriorCorrectedClassifier", "advise", "compare_tables", "imblearn.over_sampling.SMOTE"],

@@ -6,7 +6,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from scorefield import (
-    LabellingClassifier,
     PriorCorrectedClassifier,
     ScoreClassifier,
     ScoreDensity,
@@ -16,6 +15,7 @@ from scorefield import (
     advise,
 )
 from scorefield.data.checks import check_labels, check_numbers
+from scorefield.paper import LabellingClassifier
 
 GAUSSIAN = ScoreDensity(model="gaussian")
 ESTIMATORS = [ScoreClassifier(GAUSSIAN), GAUSSIAN, ScoreFeatures(GAUSSIAN)]

@@ -20,9 +20,9 @@ from scorefield import (
     ScoreClassifier,
     ScoreDensity,
     ScoreFieldDisplay,
-    make_gaussians,
 )
 from scorefield.display.planes import grid_points, plane_of
+from scorefield.paper import make_gaussians
 
 GAUSSIAN = ScoreDensity(model="gaussian", random_state=0)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import scorefield
+import scorefield.paper
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -45,8 +46,9 @@ def test_inventories_are_read_by_sphinx(extension, tmp_path):
 def test_pages_point_to_names_that_have_a_page(extension):
     entries, libraries = extension("see_also").ENTRIES, extension("inventories").LIBRARIES
     outside = {name for _, _, names in libraries.values() for kind in names.values() for name in kind}
-    assert set(entries) <= set(scorefield.__all__)
-    assert {name for names in entries.values() for name in names} <= set(scorefield.__all__) | outside
+    public = {*scorefield.__all__, *scorefield.paper.__all__, *(f"paper.{name}" for name in scorefield.paper.__all__)}
+    assert set(entries) <= public
+    assert {name for names in entries.values() for name in names} <= public | outside
 
 
 def test_the_reference_has_every_command_and_option(extension):

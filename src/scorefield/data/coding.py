@@ -59,7 +59,7 @@ class Column:
     keys: dict[str, Any] | None = None  # the pattern that new identifiers follow
 
     def to_plain(self):
-        """The fields that differ from their defaults: in a model file every value has a price."""
+        """The fields that differ from their defaults, which keeps model files small."""
         usual = Column(self.name, self.kind, self.form, self.unit, {})
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         needed = ("name", "kind", "form", "unit", "storage", "level_values")

@@ -45,7 +45,7 @@ def make_gaussians(n_samples=200, n_features=2, *, means=None, covariances=None,
 
     Examples
     --------
-    >>> from scorefield import make_gaussians
+    >>> from scorefield.paper import make_gaussians
     >>> X, y = make_gaussians([50, 5], random_state=0)
     >>> X.shape, y.sum()
     ((55, 2), np.int64(5))
@@ -87,7 +87,7 @@ def make_imbalanced_10d(random_state=None):
 
     Examples
     --------
-    >>> from scorefield import make_imbalanced_10d
+    >>> from scorefield.paper import make_imbalanced_10d
     >>> X, y = make_imbalanced_10d(0)
     >>> X.shape, bool(0.04 < y.mean() < 0.07)
     ((3000, 10), True)

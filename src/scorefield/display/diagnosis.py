@@ -23,7 +23,8 @@ class DiagnosisDisplay:
 
     Examples
     --------
-    >>> from scorefield import DiagnosisDisplay, ScoreDensity, make_gaussians
+    >>> from scorefield import DiagnosisDisplay, ScoreDensity
+    >>> from scorefield.paper import make_gaussians
     >>> X, _ = make_gaussians(random_state=0)
     >>> display = DiagnosisDisplay.from_estimator(ScoreDensity(model="gaussian", random_state=0).fit(X))
     >>> display.diagnosis.checks[0].name

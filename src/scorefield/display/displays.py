@@ -111,7 +111,8 @@ class DensityDisplay:
 
     Examples
     --------
-    >>> from scorefield import DensityDisplay, ScoreDensity, make_gaussians
+    >>> from scorefield import DensityDisplay, ScoreDensity
+    >>> from scorefield.paper import make_gaussians
     >>> X, _ = make_gaussians(random_state=0)
     >>> display = DensityDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X)
     >>> display.density.shape
@@ -187,7 +188,8 @@ class ScoreFieldDisplay:
 
     Examples
     --------
-    >>> from scorefield import ScoreDensity, ScoreFieldDisplay, make_gaussians
+    >>> from scorefield import ScoreDensity, ScoreFieldDisplay
+    >>> from scorefield.paper import make_gaussians
     >>> X, _ = make_gaussians(random_state=0)
     >>> display = ScoreFieldDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X)
     >>> display.vectors.shape
@@ -260,7 +262,8 @@ class SamplesDisplay:
 
     Examples
     --------
-    >>> from scorefield import SamplesDisplay, ScoreDensity, make_gaussians
+    >>> from scorefield import SamplesDisplay, ScoreDensity
+    >>> from scorefield.paper import make_gaussians
     >>> X, _ = make_gaussians(random_state=0)
     >>> display = SamplesDisplay.from_estimator(ScoreDensity(model="gaussian").fit(X), X, n=50, random_state=0)
     >>> display.generated.shape
@@ -385,7 +388,8 @@ class BoundaryDisplay:
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from scorefield import BoundaryDisplay, make_gaussians
+    >>> from scorefield import BoundaryDisplay
+    >>> from scorefield.paper import make_gaussians
     >>> X, y = make_gaussians(random_state=0)
     >>> display = BoundaryDisplay.from_estimator(LogisticRegression().fit(X, y), X)
     >>> bool(abs(display.boundary.sum(axis=1) - 3.3).max() < 1)

@@ -22,7 +22,8 @@ class DriftDisplay:
 
     Examples
     --------
-    >>> from scorefield import DriftDisplay, ScoreDensity, make_gaussians
+    >>> from scorefield import DriftDisplay, ScoreDensity
+    >>> from scorefield.paper import make_gaussians
     >>> tables = [make_gaussians(random_state=seed)[0] for seed in range(3)]
     >>> model = ScoreDensity(model="gaussian", random_state=0).fit(tables[0])
     >>> DriftDisplay.from_estimator(model, tables[1], tables[2]).drift.changed

@@ -78,7 +78,7 @@ class TwoGaussians:
 
     Examples
     --------
-    >>> from scorefield import TwoGaussians
+    >>> from scorefield.paper import TwoGaussians
     >>> classes = TwoGaussians(0.0, 1.0, 4.0, 1.0)
     >>> classes.roots(), [round(error, 4) for error in classes.errors()]
     (array([2.]), [0.0228, 0.0228])
