@@ -145,6 +145,18 @@ def test_given_bounds_hold_in_a_mixed_table():
     assert new["x"].between(-0.5, 0.5).all()
 
 
+def test_given_bounds_hold_in_every_container():
+    X, y = two_gaussians(80, 30)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    made = [
+        ScoreOverSampler(teacher=LIGHT, bounds=(-0.5, 0.5), random_state=0).fit_resample(container, y)[0]
+        for container in (X, table, pl.from_pandas(table))
+    ]
+    assert np.abs(made[0][110:]).max() <= 0.5
+    for more in made[1:]:
+        np.testing.assert_array_equal(np.asarray(more), made[0])
+
+
 @pytest.mark.parametrize("n_rare", [1, 2, 3])
 @pytest.mark.parametrize("duplicated", [False, True])
 def test_few_rows(n_rare, duplicated):

@@ -253,6 +253,25 @@ def test_bounds():
             over(bounds=bad).fit_resample(X, y)
 
 
+@pytest.mark.parametrize("bounds", ["observed", None, (-10, 200)])
+def test_polars_and_pandas_give_the_same_rows(bounds):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "b": 3 * rng.permutation(90)})
+    y = np.repeat([0, 1], [60, 30])
+    more, _ = over(bounds=bounds).fit_resample(frame, y)
+    others, _ = over(bounds=bounds).fit_resample(pl.from_pandas(frame), y)
+    np.testing.assert_array_equal(others.to_pandas(), more)
+    assert len(more) == 120
+
+
+def test_the_core_of_a_class_of_one_row():
+    """It has no density by which one row would be more typical than another."""
+    X, y = binary(40, 1)
+    with pytest.warns(UserWarning, match="only one row"):
+        more, _ = over(where="core").fit_resample(X, y)
+    assert more.shape == (80, 3)
+
+
 @pytest.mark.parametrize("n_minor", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 5)), 10])
 @pytest.mark.parametrize("d", [1, 30])
 @pytest.mark.parametrize("duplicated", [False, True])

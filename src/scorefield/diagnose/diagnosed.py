@@ -94,19 +94,19 @@ def diagnose_density(key, model, rows=None, sampler=None):
     `sampler` is that of its chains, None for the usual one.
     """
     if model.row_model is None:
-        own = model.start_rows if rows is None else model.standardized(rows)
-        checks = _field_checks(key, model, own)
+        judged = model.start_rows if rows is None else model.standardized(rows)
+        checks = _field_checks(key, model, judged)
         draw = partial(_long_chains, key, model, sampler)
     else:
         row_model = model.row_model
-        own = row_model.start_rows[0] if rows is None else rows
-        checks = _row_model_checks(key, row_model, own, np.zeros(len(own), int))
+        judged = row_model.start_rows[0] if rows is None else rows
+        checks = _row_model_checks(key, row_model, judged, np.zeros(len(judged), int))
         draw = partial(row_model.long_chains, key, 0, MIXED_CHAINS, MIXED_STATES)
     constants = [
         nats_check("path_gap", "difference of two paths", model.path_gap),
         nats_check("anchor_error", "error of the constant", model.normalized()[2]),
     ]
-    return Diagnosis([*checks, *constants, *chain_checks(draw)], _origin(len(own), rows is not None))
+    return Diagnosis([*checks, *constants, *chain_checks(draw)], _origin(len(judged), rows is not None))
 
 
 def _field_checks(key, model, rows):
@@ -164,8 +164,8 @@ def _separate_checks(key, model, classes, rows, labels):
             checks += _of_class(label, [not_measured("score_gain", "score-matching gain", why)])
             continue
         of_class = None if rows is None else rows[labels == k]
-        found = diagnose_density(jax.random.fold_in(key, k), density.model_, of_class, density.sampler)
-        checks += _of_class(label, found.checks)
+        diagnosis = diagnose_density(jax.random.fold_in(key, k), density.model_, of_class, density.sampler)
+        checks += _of_class(label, diagnosis.checks)
         n += len(density.model_.start_rows if rows is None else of_class)
     return checks, n
 
@@ -190,8 +190,8 @@ def judged_numbers(model, rows, labels):
     function = Method(model.joint, "scores")
 
     def scores(numbers, places):
-        found = map_rows(function, numbers.astype(np.float32), points=model.n_members)
-        return found[np.arange(len(places)), labels[places]]
+        fields = map_rows(function, numbers.astype(np.float32), points=model.n_members)
+        return fields[np.arange(len(places)), labels[places]]
 
     return JudgedRows(rows, np.ones(rows.shape, bool), labels[:, None], labels, scores, model.color)
 

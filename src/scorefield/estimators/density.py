@@ -470,7 +470,7 @@ def fisher_divergence(density, score, X):
     >>> round(fisher_divergence(ScoreDensity("gaussian").fit(X), -X, X), 1)
     0.0
     """
-    found, truth = np.asarray(density.grad_log_density(X), np.float64), np.asarray(score, np.float64)
-    if found.shape != truth.shape:
-        raise ValueError(f"Expected the true score at each row, shape {found.shape}, got shape {truth.shape}.")
-    return float(0.5 * np.mean(np.sum((found - truth) ** 2, axis=1)))
+    field, truth = np.asarray(density.grad_log_density(X), np.float64), np.asarray(score, np.float64)
+    if field.shape != truth.shape:
+        raise ValueError(f"Expected the true score at each row, shape {field.shape}, got shape {truth.shape}.")
+    return float(0.5 * np.mean(np.sum((field - truth) ** 2, axis=1)))

@@ -196,8 +196,8 @@ def _key_patterns(frame):
     import dask
     import pandas as pd
 
-    found = dask.compute(*(dask.delayed(_key_examples)(part) for part in frame.to_delayed()))
-    examples = {name: pd.concat([part[name] for part in found], ignore_index=True) for name in frame.columns}
+    parts = dask.compute(*(dask.delayed(_key_examples)(part) for part in frame.to_delayed()))
+    examples = {name: pd.concat([part[name] for part in parts], ignore_index=True) for name in frame.columns}
     return {
         name: key_pattern(Table(column.drop_duplicates().to_frame()).cells(name)) for name, column in examples.items()
     }
