@@ -49,6 +49,18 @@ def test_members_hold_out_rows_without_copies():
         assert set(labels[split.held]) == set(labels[split.kept]) == {0, 1}
 
 
+def test_members_hold_out_whole_groups_of_several_classes():
+    """Every class is on the training side, also one whose rows are all in groups with rarer ones."""
+    rng = np.random.default_rng(0)
+    rows, groups = rng.normal(size=(120, 2)), np.repeat(np.arange(12), 10)
+    labels = np.where(rng.random(120) < 0.2, 1, 0)
+    labels[groups > 0] = np.where(rng.random(110) < 0.2, 1, 2)  # the first group has all rows of class 0
+    for kept, held in member_splits(np.random.default_rng(0), rows, labels, 12, groups=groups):
+        assert not set(groups[kept]) & set(groups[held])
+        assert set(labels[kept]) == {0, 1, 2}
+        assert set(kept) | set(held) == set(range(120))
+
+
 @pytest.mark.parametrize("many", [10_000, 0], ids=["few groups", "many groups"])
 def test_folds_are_stratified_and_keep_groups_together(monkeypatch, many):
     """Every fold has the shares of all rows; scikit-learn's shuffle before 1.8 loses them."""

@@ -7,6 +7,7 @@ from scipy.special import softmax
 
 from scorefield import ScoreClassifier, ScoreDensity
 from scorefield._jax.batching import map_rows
+from scorefield.models import fitting
 
 LIGHT = {"hidden": (16, 16), "max_steps": 200, "n_members": 2, "random_state": 0}
 
@@ -100,3 +101,90 @@ def test_rows_are_judged_by_a_member_that_did_not_train_on_them(steps, fitted):
     assert known.mean() == 1
     right = (model.held_out_proba_[:, 1] > 0.5) == noise
     assert abs(right.mean() - 0.5) < 3 * 0.5 / np.sqrt(len(X))
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["numbers", "mixed"])
+def test_held_out_probabilities_are_in_the_order_of_the_table(steps, mixed):
+    """Repeated rows are learned in an order of their own, and weights repeat rows or leave them out."""
+    X, y = steps
+    X, y = X.copy(), y.copy()
+    X[7], y[7] = X[5], y[5]
+    table = pd.DataFrame(X, columns=list("abcd")).assign(town=np.where(X[:, 3] > 1, "Oslo", "Rome")) if mixed else X
+    light = {**LIGHT, "n_members": 5, "max_steps": 50}
+
+    def right(proba, rows):
+        return np.mean((proba[rows, 1] > 0.5) == (y[rows] == "yes"))
+
+    held_out = ScoreClassifier(**light).fit(table, y).held_out_proba_
+    np.testing.assert_array_equal(held_out[7], held_out[5])
+    assert right(held_out, np.arange(300)) > 0.7
+    assert right(np.random.default_rng(0).permutation(held_out), np.arange(300)) < 0.6  # the control
+    weights = np.tile([0, 1, 2], 100)
+    weighted = ScoreClassifier(**light).fit(table, y, sample_weight=weights).held_out_proba_
+    np.testing.assert_array_equal(np.isnan(weighted[:, 0]), weights == 0)
+    assert right(weighted, np.flatnonzero(weights)) > 0.7
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """Thirty customers of six visits; the customer alone tells the label, and its columns tell the customer."""
+    rng = np.random.default_rng(0)
+    customers = np.repeat(np.arange(30), 6)
+    X = rng.normal(size=(30, 3))[customers] + 0.01 * rng.normal(size=(180, 3))
+    return X, rng.permutation(np.arange(30) % 3 == 0)[customers].astype(int), np.array([f"c{c}" for c in customers])
+
+
+@pytest.mark.parametrize("label_weight", [1.0, 0.0])
+def test_groups_stay_on_one_side_of_every_split(monkeypatch, visits, label_weight):
+    X, y, customers = visits
+    seen = []
+    original = fitting.member_splits
+
+    def watched(rng, rows, labels, n_members, **options):
+        splits = original(rng, rows, labels, n_members, **options)
+        seen.append((rows, splits))
+        return splits
+
+    monkeypatch.setattr(fitting, "member_splits", watched)
+    model = ScoreClassifier(**{**LIGHT, "max_steps": 3}, label_weight=label_weight)
+
+    model.fit(X, y, groups=customers)
+    assert seen
+    for _, splits in seen[:1]:
+        for own in splits:
+            assert not set(customers[own.kept]) & set(customers[own.held])
+            assert set(y[own.kept]) == set(y[own.held]) == {0, 1}
+    assert len(seen) == (1 if label_weight else 4)  # three folds to calibrate by
+    assert all(len(rows) % 6 == 0 for rows, _ in seen)
+    seen.clear()
+    model.fit(X, y)
+    assert any(set(customers[own.kept]) & set(customers[own.held]) for own in seen[0][1])  # the control
+
+
+def test_groups_tell_what_rows_without_them_hide(visits):
+    """Held out visits of known customers look easy: their labels are known from other visits."""
+    X, y, customers = visits
+    light = {**LIGHT, "n_members": 5}
+
+    def log_loss(**groups):
+        proba = ScoreClassifier(**light).fit(X, y, **groups).held_out_proba_
+        return -np.mean(np.log(proba[np.arange(len(y)), y]))
+
+    frequencies = -(np.log(1 / 3) / 3 + np.log(2 / 3) * 2 / 3)
+    assert log_loss() < 0.5 * frequencies
+    assert log_loss(groups=customers) > 0.9 * frequencies
+
+
+def test_groups_that_cannot_be_kept_are_refused(visits):
+    X, y, customers = visits
+    model = ScoreClassifier(**LIGHT)
+    with pytest.raises(ValueError, match="Expected two or more groups, got one"):
+        model.fit(X, y, groups=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="a group for every row, got 1 missing"):
+        model.fit(X, y, groups=np.where(np.arange(len(y)) == 3, None, customers))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, y, groups=customers[1:])
+    with pytest.raises(ValueError, match='density="joint" with groups, got ScoreDensity'):
+        ScoreClassifier(ScoreDensity("gaussian")).fit(X, y, groups=customers)
+    with pytest.raises(ValueError, match="table in memory with groups, got a path"):
+        model.fit("rows.parquet", "y", groups=customers)

@@ -30,9 +30,10 @@ from scorefield.estimators._sklearn import (
     StrOptions,
     fit_context,
     fit_task,
+    num_samples,
     with_callbacks,
 )
-from scorefield.estimators.table_input import read, read_new, read_weighted
+from scorefield.estimators.table_input import read, read_grouped, read_new
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
 from scorefield.models.constrained_filling import filled_within
@@ -126,8 +127,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Share s of the rules in the logits of the joint model; 0 without rules.
     held_out_proba_ : ndarray of shape (n, classes)
         Probabilities of the rows of ``fit`` by members that did not train on them; NaN in rows that all members train
-        on. The same rows stop the training and set s and T, which makes them a little too good; a single member
-        instead of all makes them a little too bad. Absent where members are not calibrated or a table is read in parts.
+        on and in those of weight zero. The same rows stop the training and set s and T, which makes them a little too
+        good; a single member instead of all makes them a little too bad. Absent where members are not calibrated or a
+        table is read in parts.
     n_features_in_ : int
 
     Notes
@@ -217,7 +219,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Learn the class densities from rows and labels, in memory or in Parquet files.
 
         Parameters
@@ -234,28 +236,47 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Weights of rows: one of 2 counts as two rows, one of 0 leaves the row out. Their size matters for what
             depends on the number of rows; those with a mean of over 10 act by their ratios alone. A density whose
             ``fit`` takes no weights is fitted to rows that are drawn in proportion to them.
+        groups : array-like of shape (n,), default=None
+            Groups of rows that are related, such as those of one customer. The joint model keeps them together where
+            it holds rows out to stop the training and to calibrate; without them only equal rows are.
 
         Returns
         -------
         self : ScoreClassifier
         """
+        self._check_groups(X, groups)
         if isinstance(X, str | os.PathLike):
             with fit_task(self):
                 self._fit_path(X, y)
             return self
-        rows, y, space, weights = self._read_labelled(X, y, sample_weight)
+        rows, y, space, weights, groups, places = self._read_labelled(X, y, sample_weight, groups)
         with fit_task(self, X=rows, y=y):
-            self._fit(space, rows, y, weights)
+            self._fit(space, rows, y, weights, groups)
+        if hasattr(self, "held_out_proba_"):
+            proba = np.full((num_samples(X), len(self.classes_)), np.nan, self.held_out_proba_.dtype)
+            proba[places], self.held_out_proba_ = self.held_out_proba_, proba
         return self
 
-    def _fit(self, space, rows, y, weights=None):
+    def _check_groups(self, X, groups):
+        """Refuse groups where rows are split without them."""
+        if groups is None:
+            return
+        if isinstance(X, str | os.PathLike):
+            raise ValueError("Expected a table in memory with groups, got a path; read the files first.")
+        if not isinstance(self.density, str):
+            raise ValueError(
+                f'Expected density="joint" with groups, got {type(self.density).__name__}, which splits its rows '
+                "itself; leave groups out, or learn with the joint model."
+            )
+
+    def _fit(self, space, rows, y, weights=None, groups=None):
         self._check_terms()
         classes, labels = np.unique(y, return_inverse=True)
         self._set_classes(classes, np.bincount(labels, weights))
         if not isinstance(self.density, str) and space.layout is not None:
             refuse_mixed(space, 'density="joint"', type(self.density).__name__)
         seed = seed_from(self.random_state)
-        model, judged = fitting.fit(seed, space, rows, labels, self._settings(), weights)
+        model, judged = fitting.fit(seed, space, rows, labels, self._settings(), weights, groups)
         self._keep(model)
         if judged is not None:
             self.held_out_proba_ = judged.mean_probabilities(len(rows), self.prior_shift_)
@@ -366,16 +387,18 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"Expected {n} positive priors that sum to 1, got {self.priors}.")
         return priors
 
-    def _read_labelled(self, X, y, sample_weight):
-        """Rows of positive weight, their labels, their space, and weights of mean one; None where all are equal."""
-        rows, y, space, weights = read_weighted(self, X, y, sample_weight, ensure_min_samples=2)
+    def _read_labelled(self, X, y, sample_weight, groups):
+        """What `read_grouped` gives, with weights of mean one by class too."""
+        read_rows = read_grouped(self, X, y, sample_weight, groups, ensure_min_samples=2)
+        rows, y, space, weights, groups, places = read_rows
         check_classification_targets(y)
         if self.class_weight is None:
-            return rows, y, space, weights
+            return read_rows
         by_class = compute_sample_weight(self.class_weight, y)
         weights = by_class if weights is None else weights * by_class
         kept = weights > 0
-        return rows[kept], y[kept], space, uneven(weights[kept])
+        groups = None if groups is None else groups[kept]
+        return rows[kept], y[kept], space, uneven(weights[kept]), groups, places[kept]
 
     @property
     def densities_(self):

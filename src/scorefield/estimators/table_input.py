@@ -9,6 +9,7 @@ from scorefield.data.encoding import TableEncoder
 from scorefield.data.row_space import RowSpace
 from scorefield.data.row_weights import counted, in_fixed_order
 from scorefield.data.spaces import NumberSpace, is_mixed
+from scorefield.data.splits import same_cells
 from scorefield.estimators._sklearn import check_sample_weight, sklearn_validate_data, validate_data
 
 
@@ -40,12 +41,17 @@ def read_new(estimator, X, y=None, **options):
 
 def read_weighted(estimator, X, y, sample_weight, **options):
     """What `read_new` gives of rows in a fixed order, and weights with a mean of 1 or None, as `counted` has them."""
+    return read_grouped(estimator, X, y, sample_weight, None, **options)[:4]
+
+
+def read_grouped(estimator, X, y, sample_weight, groups, **options):
+    """What `read_weighted` gives, the groups of the rows as whole numbers or None, and the places of the rows in X."""
     rows, y, space = read_new(estimator, X, y, **options)
-    weights = None
+    weights, groups, places = None, group_numbers(groups, rows), np.arange(len(rows))
     if sample_weight is not None:
         checked = check_sample_weight(sample_weight, rows, ensure_non_negative=True, dtype=np.float64)
         index, weights = counted(checked)
-        y = y if y is None else y[index]
+        y, groups, places = (None if part is None else part[index] for part in (y, groups, places))
         if space.layout is None:
             rows = rows[index]
         else:  # what a column of a mixed table is learned as depends on how often its values occur
@@ -56,8 +62,26 @@ def read_weighted(estimator, X, y, sample_weight, **options):
             )
     order = in_fixed_order(rows, y, weights)
     if order is not None:
-        rows, y, weights = (None if part is None else part[order] for part in (rows, y, weights))
-    return rows, y, space, weights
+        parts = (rows, y, weights, groups, places)
+        rows, y, weights, groups, places = (None if part is None else part[order] for part in parts)
+    return rows, y, space, weights, groups, places
+
+
+def group_numbers(groups, X):
+    """A number for each row, the same for rows of one group; None without groups."""
+    if groups is None:
+        return None
+    cells = Table(np.asarray(groups, dtype=object).reshape(-1, 1)).cells(0)
+    check_consistent_length(X, cells.values)
+    if not cells.known.all():
+        raise ValueError(
+            f"Expected a group for every row, got {int((~cells.known).sum())} missing in groups; give rows that belong "
+            "to no other one groups of their own."
+        )
+    numbers = same_cells([cells])
+    if numbers.max() == 0:
+        raise ValueError("Expected two or more groups, got one; rows of one group cannot be split.")
+    return numbers
 
 
 def read(estimator, X, space):

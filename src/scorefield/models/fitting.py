@@ -65,8 +65,10 @@ class Judged(NamedTuple):
         return np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan).astype(np.float32)
 
 
-def fit(seed, space, rows, labels, settings, weights=None):
+def fit(seed, space, rows, labels, settings, weights=None, groups=None):
     """A `TableModel` of the rows of a space and their classes, by number, and how members `Judged` rows, or None.
+
+    Rows of one of the `groups` (n,), where they are given, are on one side of every split.
 
     Calibrated by the rows that each member has not seen where labels taught it, and otherwise by models of the other
     folds.
@@ -76,33 +78,36 @@ def fit(seed, space, rows, labels, settings, weights=None):
     if separate:
         model, judged = _fit_separate(seed, space, rows, labels, frequencies, settings, weights)
     else:
-        model, judged = _fit_chosen(key_from(seed), space, rows, labels, frequencies, settings, weights)
+        model, judged = _fit_chosen(key_from(seed), space, rows, labels, frequencies, settings, weights, groups)
     if settings.calibrates and not model.by_labels:
         alone = settings._replace(calibrates=False) if separate else settings._replace(calibrates=False, callback=None)
-        _calibrate(model, seed % (1 << 31), space, rows, labels, alone, weights)
+        _calibrate(model, seed % (1 << 31), space, rows, labels, alone, weights, groups)
     return model, judged
 
 
-def _fit_chosen(key, space, rows, labels, frequencies, settings, weights):
+def _fit_chosen(key, space, rows, labels, frequencies, settings, weights, groups):
     """`fit_joint` of the rows of a large table that are worth learning from, with the odds of the whole table."""
     choice = None
     if settings.label_weight > 0:
         choice = choose_rows(host_rng(key, Stream.CHOSEN_ROWS), labels, weights, settings.common_per_rare)
     if choice is None:
-        return fit_joint(key, space, rows, labels, frequencies, settings, weights)
+        return fit_joint(key, space, rows, labels, frequencies, settings, weights, groups)
     places, shift = choice
-    own = None if weights is None else weights[places]
+    own, groups = (None if part is None else part[places] for part in (weights, groups))
     shares = frequencies / np.exp(shift)
-    model, judged = fit_joint(key, space, rows[places], labels[places], shares, settings, own)
+    model, judged = fit_joint(key, space, rows[places], labels[places], shares, settings, own, groups)
     model.frequencies, model.intercepts = frequencies, model.intercepts + shift
     return model, judged and Judged(places[judged.held], judged.logits + shift)
 
 
-def fit_joint(key, space, rows, labels, frequencies, settings, weights=None):
+def fit_joint(key, space, rows, labels, frequencies, settings, weights=None, groups=None):
     """A `JointModel` of the rows of a space, and how members `Judged` rows, or None."""
     space = space.in_units_of(rows)
     rows = space.model_rows(rows)
-    splits = member_splits(host_rng(key, Stream.MEMBER_FOLDS), rows, labels, settings.n_members, layout=space.layout)
+    groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    splits = member_splits(
+        host_rng(key, Stream.MEMBER_FOLDS), rows, labels, settings.n_members, layout=space.layout, groups=groups
+    )
     copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
     weights = None if weights is None else weights.astype(np.float32)
     table = LabelledRow(rows, labels.astype(np.int32), weights, copies)
@@ -188,22 +193,23 @@ def _fit_separate(seed, space, rows, labels, frequencies, settings, weights):
     return SeparateModel(space, densities, frequencies), None
 
 
-def _calibrate(model, seed, space, rows, labels, settings, weights):
+def _calibrate(model, seed, space, rows, labels, settings, weights, groups):
     """Set temperature and intercepts by labels that models of the other folds predict."""
-    splits = _calibration_splits(seed, rows, labels)
+    splits = _calibration_splits(seed, same_rows(rows) if groups is None else groups, labels)
     if splits is None:
         warn_caller("calibration needs more distinct rows of each class; probabilities are not calibrated.")
         return
     logits = np.empty((len(labels), len(model.frequencies)))
     for kept, held in splits:
         inner = None if weights is None else uneven(weights[kept])
-        logits[held] = fit(seed, space, rows[kept], labels[kept], settings, inner)[0].logits(rows[held])
+        own = None if groups is None else groups[kept]
+        logits[held] = fit(seed, space, rows[kept], labels[kept], settings, inner, own)[0].logits(rows[held])
     model.temperature, model.intercepts = fit_temperature(logits, labels, weights, intercepts=True)
 
 
-def _calibration_splits(seed, rows, labels):
+def _calibration_splits(seed, groups, labels):
     """Folds without which every class still has the two rows that a density needs; None where there are too few."""
-    groups, n_classes = same_rows(rows), labels.max() + 1
+    n_classes = labels.max() + 1
     if min(len(np.unique(groups[labels == k])) for k in range(n_classes)) < CALIBRATION_FOLDS:
         return None
     splits = stratified_folds(labels, groups, CALIBRATION_FOLDS, seed)
