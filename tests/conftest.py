@@ -77,6 +77,13 @@ def random_networks():
     return context
 
 
+@pytest.fixture
+def untrained(random_networks):
+    """Joint models that the test fits are not trained; those of wider fixtures are."""
+    with random_networks():
+        yield
+
+
 @pytest.fixture(scope="session")
 def with_random_rules():
     """A function that gives a fitted joint classifier a rule model of random weights in its posterior."""

@@ -334,6 +334,7 @@ def test_same_rows_as_in_memory(client, imbalanced, tmp_path, strategy, where):
     assert sorted_rows(result) != sorted_rows(other)  # the control: another seed
 
 
+@pytest.mark.usefixtures("untrained")
 def test_partitions_pass_through(client, imbalanced, tmp_path):
     """The first files hold the partitions row by row, an empty one too; the rest are new rows of the rare classes."""
     parts = [imbalanced.iloc[:150], imbalanced.iloc[:0], imbalanced.iloc[150:]]
@@ -391,6 +392,7 @@ def test_other_samplers_are_refused(imbalanced, tmp_path):
         resample_to_parquet(KernelDensity(), dd.from_pandas(imbalanced), "kind", tmp_path / "more")
 
 
+@pytest.mark.usefixtures("untrained")
 def test_a_folder_is_whole_or_absent(imbalanced, tmp_path):
     def fail_late(part):
         if any(pathlib.Path(tmp_path).glob(".more.*.partial/part.*.parquet")):
@@ -408,6 +410,7 @@ def test_a_folder_is_whole_or_absent(imbalanced, tmp_path):
         pass
 
 
+@pytest.mark.usefixtures("untrained")
 def test_new_keys_of_a_mixed_table_follow_those_of_all_partitions(tmp_path, rng):
     """The largest are keys of rows that nothing is learned from."""
     n = 120

@@ -392,6 +392,7 @@ def test_mixed_files_are_learned_from_a_sample(tmp_path, monkeypatch):
     assert roc_auc_score(fresh["y"] == "rare", found[:, 0]) > 0.8
 
 
+@pytest.mark.usefixtures("untrained")
 def test_commands_take_folders_of_mixed_files(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 

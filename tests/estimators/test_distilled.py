@@ -154,6 +154,7 @@ def test_a_learner_without_weights_gets_rows_in_proportion():
     assert abs(labels[300:].mean() - p.mean()) < 4 * np.sqrt((p * (1 - p)).mean() / 4000)
 
 
+@pytest.mark.usefixtures("untrained")
 def test_mixed_tables_with_missing_values():
     X, y = mixed()
     columns = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
@@ -170,6 +171,7 @@ def test_mixed_tables_with_missing_values():
     assert new["size"].isna().any()
 
 
+@pytest.mark.usefixtures("untrained")
 def test_rows_of_numbers_stay_possible():
     X, y = two_gaussians()
     flags, counts = np.random.default_rng(0).integers(0, 2, 300), np.random.default_rng(1).poisson(300, 300)
@@ -182,6 +184,7 @@ def test_rows_of_numbers_stay_possible():
     assert len(np.unique(new[:, 0])) > 1000  # chains, no copies
 
 
+@pytest.mark.usefixtures("untrained")
 def test_several_classes():
     rng = np.random.default_rng(0)
     y = rng.choice(["a", "b", "c"], 240, p=[0.6, 0.3, 0.1])

@@ -106,6 +106,7 @@ def test_half_of_the_chains_start_where_the_class_may_be(n_rare, monkeypatch):
 
 
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.from_pandas])
+@pytest.mark.usefixtures("untrained")
 def test_containers_of_numbers(container):
     X, y = two_gaussians(60, 20)
     counts = np.random.default_rng(0).poisson(50, 80)
@@ -120,6 +121,7 @@ def test_containers_of_numbers(container):
 
 
 @pytest.mark.parametrize("density", [None, ScoreDensity(max_steps=20, hidden=(8,))])
+@pytest.mark.usefixtures("untrained")
 def test_mixed_tables(density):
     rng = np.random.default_rng(0)
     y = pd.Series(np.repeat(["no", "yes"], [90, 30]), name="label")
@@ -136,6 +138,7 @@ def test_mixed_tables(density):
     assert hasattr(sampler, "row_model_") == (density is not None)
 
 
+@pytest.mark.usefixtures("untrained")
 def test_given_bounds_hold_in_a_mixed_table():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], [90, 30])
@@ -171,6 +174,7 @@ def test_few_rows(n_rare, duplicated):
     assert np.isfinite(sampler.sample_weight_).all()
 
 
+@pytest.mark.usefixtures("untrained")
 def test_several_classes_and_a_dict():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 2)), np.repeat([0, 1, 2], [70, 30, 20])

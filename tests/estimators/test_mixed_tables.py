@@ -96,6 +96,7 @@ def test_the_over_sampler_keeps_original_cells_and_makes_possible_rows():
 @pytest.mark.parametrize(
     "n_rare", [1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
 )
+@pytest.mark.usefixtures("untrained")
 def test_few_rows_with_gaps(n_rare):
     frame, _ = people(100)
     label = np.repeat(["many", "few"], [100 - n_rare, n_rare])
@@ -109,6 +110,7 @@ def test_few_rows_with_gaps(n_rare):
 
 
 @pytest.mark.parametrize("container", ["polars", pytest.param("pyarrow", marks=pytest.mark.slow), "numpy"])
+@pytest.mark.usefixtures("untrained")
 def test_containers_in_and_out(container):
     frame, label = people(100)
     frame = frame.drop(columns="id").astype({"colour": object})
@@ -132,6 +134,7 @@ def test_containers_in_and_out(container):
     assert (cells.to_numpy(object)[known] == frame.to_numpy(object)[known]).all()
 
 
+@pytest.mark.usefixtures("untrained")
 def test_columns_of_any_names_and_orders():
     frame, label = people(100)
     renamed = frame.rename(columns={"age": "a b,;\"'", "gain": "ü"})
@@ -287,6 +290,7 @@ def test_wrong_tables_are_refused_at_once():
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["penguins", "titanic"])
+@pytest.mark.usefixtures("untrained")
 def test_real_tables(name):
     if not DATA.exists():
         pytest.skip("set SCOREFIELD_DATA to the folder of the real tables")
@@ -309,6 +313,7 @@ def test_real_tables(name):
             assert set(known) <= set(table[column])
 
 
+@pytest.mark.usefixtures("untrained")
 def test_columns_that_tell_the_same_never_contradict_each_other():
     rng = np.random.default_rng(0)
     school = rng.choice(["none", "school", "college"], 300)
@@ -353,6 +358,7 @@ def test_gaps_that_tell_the_label_are_heard(monkeypatch):
     assert heard < loss() - 0.02
 
 
+@pytest.mark.usefixtures("untrained")
 def test_identifiers_of_new_rows_are_new_or_blank_and_follow_from_the_seed():
     frame, label = people(120)
     frame["number"] = np.arange(120)
@@ -377,6 +383,7 @@ def test_identifiers_of_new_rows_are_new_or_blank_and_follow_from_the_seed():
         ScoreOverSampler(ids="old").fit_resample(frame, label)
 
 
+@pytest.mark.usefixtures("untrained")
 def test_identifiers_of_sampled_rows():
     frame, label = people(80)
     model = ScoreClassifier(n_members=1, hidden=(8,), max_steps=5, random_state=0).fit(frame, label)
@@ -388,6 +395,7 @@ def test_identifiers_of_sampled_rows():
             sample(3, ids="old")
 
 
+@pytest.mark.usefixtures("untrained")
 def test_columns_that_are_left_alone_are_named_and_can_be_filled():
     """A cabin of many levels, as on Titanic, an empty column, and a key; a complete key is not named."""
     frame, _ = people(150)

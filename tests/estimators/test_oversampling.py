@@ -295,6 +295,7 @@ def test_few_rows_never_crash(n_minor, d, duplicated):
 
 
 @pytest.mark.parametrize("n_rows", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("untrained")
 def test_one_rare_row_of_a_mixed_table_is_called_so(n_rows):
     X, y = binary(60, 3)
     X[60:] = X[60]

@@ -229,6 +229,7 @@ ANY_TABLE = [
 
 @pytest.mark.parametrize(("kind", "as_path"), [("numbers", pathlib.Path), ("mixed", str)])
 @pytest.mark.parametrize(("estimator", "methods"), ANY_TABLE, ids=lambda x: type(x).__name__)
+@pytest.mark.usefixtures("untrained")
 def test_estimators_come_back_as_they_were(tmp_path, estimator, methods, kind, as_path):
     X = ROWS if kind == "numbers" else mixed_table()
     model = clone(estimator).fit(X, LABELS)
@@ -254,6 +255,7 @@ def test_types_of_labels_come_back(tmp_path, labels):
     assert {type(label) for label in found.predict(ROWS).tolist()} == {type(labels[0])}
 
 
+@pytest.mark.usefixtures("untrained")
 def test_commands_read_what_python_wrote_and_python_what_they_wrote(tmp_path):
     from scorefield.cli import commands
 

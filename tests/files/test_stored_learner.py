@@ -14,6 +14,9 @@ from scorefield.estimators.distilled import DistilledClassifier
 from scorefield.files import stored_learner
 from scorefield.files.stored_learner import LEARNERS, StoredLearner
 
+# Any teacher will do: a learner is compared with its arrays.
+pytestmark = pytest.mark.usefixtures("untrained")
+
 
 def mixed(n, classes, seed=0):
     rng = np.random.default_rng(seed)
