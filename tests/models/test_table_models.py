@@ -10,6 +10,7 @@ import pytest
 
 from scorefield import ScoreClassifier, ScoreDensity
 from scorefield._jax.batching import map_rows
+from scorefield.models import joint
 
 JOINT = {"n_members": 2, "hidden": (8,), "calibration": None, "random_state": 0}
 SEPARATE = ScoreDensity(model="gaussian", random_state=0)
@@ -74,3 +75,19 @@ def test_a_posterior_is_the_logits_at_a_point(model_and_rows):
     expected = model.logits(rows) + shift
     centre = [values - values.mean(axis=1, keepdims=True) for values in (found, expected)]
     np.testing.assert_allclose(*centre, atol=2e-4)
+
+
+def test_logits_of_few_rows_need_no_compiled_program(model_and_rows, monkeypatch):
+    """They are the same numbers as those of many rows, which do."""
+    model, rows = model_and_rows
+    if not isinstance(model, joint.JointModel):
+        pytest.skip("separate densities have compiled programs of their own")
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "map", None)
+        few = model.logits(rows)
+        np.testing.assert_array_equal(np.concatenate([model.logits(row[None]) for row in rows]), few)
+    monkeypatch.setattr(joint, "FEW_ROWS", 0)
+    np.testing.assert_allclose(model.logits(rows), few, rtol=0, atol=1e-5 * np.abs(few).max())
+    monkeypatch.setattr(model, "map", None)
+    with pytest.raises(TypeError):  # negative control: it is `map` that compiled programs are called by
+        model.logits(rows)

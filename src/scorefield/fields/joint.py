@@ -67,9 +67,9 @@ def draw_in(x: Any) -> Any:
     return x / x.__array_namespace__().sqrt(1 + (x * (1 / REACH)) ** 2)
 
 
-def view(x: jax.Array, rotation: jax.Array) -> jax.Array:
-    """Columns and rotated columns of rows (..., d), both drawn in."""
-    return draw_in(jnp.concatenate([x, x @ rotation], axis=-1))
+def view(x: Any, rotation: Any) -> Any:
+    """Columns and rotated columns of rows (..., d) of numpy or jax, both drawn in."""
+    return draw_in(x.__array_namespace__().concatenate([x, x @ rotation], axis=-1))
 
 
 @pytree

@@ -26,25 +26,30 @@ class RowLayout:
     variables: tuple[tuple[int, int], ...] = static()  # number and category of each column, -1 for none
     ordered: tuple[bool, ...] = static()  # whether the levels of each category have an order
 
-    def split(self, row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Numbers, `known` and integer codes of a row."""
+    def split(self, row: Any) -> tuple[Any, Any, Any]:
+        """Numbers, `known` and integer codes of a row, or of rows (..., 2 p + q) of numpy."""
         p = self.n_numbers
-        return row[:p], row[p : 2 * p], row[2 * p :].astype(int)
+        return row[..., :p], row[..., p : 2 * p], row[..., 2 * p :].astype(int)
 
     def join(self, numbers: jax.Array, known: jax.Array, codes: jax.Array) -> jax.Array:
         """The flat row; inverse of `split`."""
         return jnp.concatenate([numbers, known, codes.astype(numbers.dtype)])
 
-    def numbers(self, row: jax.Array) -> jax.Array:
+    def numbers(self, row: Any) -> Any:
         """The numbers that a network sees: zero at a spike, a filled-in value at a gap."""
         x, _, codes = self.split(row)
         spiked = [(j, k) for j, k in self.variables if j >= 0 and k >= 0]
         if not spiked:
             return x
         places, categories = (np.array(part) for part in zip(*spiked, strict=True))
-        return x.at[places].multiply(codes[categories] <= 0)
+        is_number = codes[..., categories] <= 0
+        if isinstance(x, np.ndarray):
+            x = x.copy()
+            x[..., places] *= is_number
+            return x
+        return x.at[places].multiply(is_number)
 
-    def indicators(self, row: jax.Array) -> jax.Array:
+    def indicators(self, row: Any) -> Any:
         """Zeros and ones for the level of each category, none of them at a gap, and for each known number.
 
         A level with an order has the ones of the levels below it too, so that neighbours look alike.
@@ -54,19 +59,19 @@ class RowLayout:
             return known
         categories = np.repeat(np.arange(len(self.sizes)), self.sizes)
         levels = np.concatenate([np.arange(size) for size in self.sizes])
-        own = codes[categories]
+        own = codes[..., categories]
         reached = own == levels
         if any(self.ordered):
             reached |= np.repeat(self.ordered, self.sizes) & (own > levels)
-        return jnp.concatenate([reached.astype(known.dtype), known])
+        return row.__array_namespace__().concatenate([reached.astype(known.dtype), known], axis=-1)
 
     @property
     def n_indicators(self) -> int:
         return sum(self.sizes) + self.n_numbers
 
-    def inputs(self, row: jax.Array) -> jax.Array:
+    def inputs(self, row: Any) -> Any:
         """What a network sees of a row: `numbers` and `indicators`."""
-        return jnp.concatenate([self.numbers(row), self.indicators(row)])
+        return row.__array_namespace__().concatenate([self.numbers(row), self.indicators(row)], axis=-1)
 
     @property
     def input_columns(self) -> np.ndarray:
