@@ -78,6 +78,24 @@ def test_fits_compile_nothing_outside_the_bound(name, rng):
     assert other_programs(2) >= other_programs(3)
 
 
+def test_a_fit_compiles_few_programs_and_predicting_few_rows_none(rng):
+    """Each program takes tenths of a second, the training step most: they are what a first fit waits for."""
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] > 0
+
+    def more_programs(job):
+        before = pytrees.cached_programs()
+        job()
+        return pytrees.cached_programs() - before
+
+    model = ScoreClassifier(n_members=2, hidden=(7,), max_steps=1, random_state=0)
+    # Keys and places of chunks, rows there, states, training, held-out losses, a take of rows, held-out logits.
+    assert 2 <= more_programs(lambda: model.fit(X, y)) <= 8
+    assert more_programs(lambda: model.fit(X[:50], y[:50])) == 0
+    assert more_programs(lambda: model.predict_proba(X)) == 0
+    assert more_programs(lambda: model.score_samples(X)) >= 1  # negative control
+
+
 def test_a_compiler_without_an_option_compiles_without_it(monkeypatch):
     monkeypatch.setattr(pytrees, "COMPILER_OPTIONS", {"xla_cpu_no_such_option": True})
     double = pytrees.compiled(lambda x: 2 * x)

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.special import log_softmax
 
 from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import Method
 from scorefield.data.association import column_gains
 from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import ColumnNetwork, JointEnergies, columns_of, init_joint
@@ -197,7 +196,7 @@ def _gains_of_members(table, layout):
     They are measured on the rows that the member trains on.
     """
     rows = table.x
-    indicators = np.zeros((len(rows), 0)) if layout is None else map_rows(Method(layout, "indicators"), rows)
+    indicators = np.zeros((len(rows), 0)) if layout is None else layout.indicators(np.asarray(rows))
 
     def gains(view, split, place):
         if place % 2:

@@ -17,8 +17,7 @@ from sklearn import config_context
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from scorefield._jax.batching import map_rows
-from scorefield._jax.pytrees import Method, leaf
+from scorefield._jax.pytrees import leaf
 from scorefield.data.association import column_gains, some_of_each
 from scorefield.fields.joint import THRESHOLDS, WIDTH, ColumnNetwork, columns_of
 from scorefield.fields.networks import Network
@@ -54,7 +53,7 @@ class RuleInputs:
         self.thresholds = np.quantile(values[:, many], levels, axis=0).T.astype(np.float32)
         self.layout = layout
         empty = np.zeros((len(table.x), 0), np.float32)
-        self.indicators = empty if layout is None else map_rows(Method(layout, "indicators"), table.x)
+        self.indicators = empty if layout is None else layout.indicators(np.asarray(table.x))
 
     def __len__(self):
         return self.columns.n_inputs + self.thresholds.size + self.indicators.shape[1]
