@@ -168,3 +168,30 @@ def test_a_taught_learner_carries_the_spelling(case):
     scorefield("predict", model, path, *decimal, "--keep", "all", "-o", scored)
     assert_reads_alike(scored, path, reading)
     assert set(pd.read_csv(scored, **reading)[f"predicted_{target}"]) <= set(pd.read_csv(path, **reading).iloc[:, -1])
+
+
+def test_a_column_of_groups_is_kept_together_and_not_learned(tmp_path, monkeypatch):
+    small = functools.partial(commands.ScoreClassifier, n_members=1, max_steps=2)
+    monkeypatch.setattr(commands, "ScoreClassifier", small)
+    all_remedies = advice._remedies
+    keep = ("nothing", "SMOTE")
+    monkeypatch.setattr(advice, "_remedies", lambda *a: {name: all_remedies(*a)[name] for name in keep})
+    rng = np.random.default_rng(0)
+    customers = np.repeat(np.arange(24), 4)
+    place = rng.normal(size=24)[customers].round(3)
+    table = pd.DataFrame({"customer": [f"c{c}" for c in customers], "x": place + rng.normal(size=96).round(3) / 100})
+    path, model = tmp_path / "visits.csv", tmp_path / "model.skops"
+    table.assign(y=np.where(customers % 3 == 0, "yes", "no")).to_csv(path, index=False)
+    options = ("--target", "y", "--groups", "customer")
+    found = json.loads(scorefield("advise", path, *options, "--minutes", 0, "--learner", "neighbours", "--json"))
+    torn = json.loads(
+        scorefield(
+            "advise", path, *options[:2], "--drop", "customer", "--minutes", 0, "--learner", "neighbours", "--json"
+        )
+    )
+    precision = [each["table"][0]["average_precision"] for each in (found, torn)]
+    assert precision[0] < precision[1] - 0.2
+    assert "of 1 columns" in scorefield("fit", path, *options, "-o", model)
+    scorefield("predict", model, path, "-o", tmp_path / "scores.csv")
+    wrong = CliRunner().invoke(app, ["advise", str(path), "--target", "y", "--groups", "custmer"])
+    assert "did you mean 'customer'?" in str(wrong.exception)

@@ -670,3 +670,67 @@ def test_parts_read_dates_as_the_whole_table(monkeypatch):
     kinds = prepare(LogisticRegression(), X, None, fixed=True).columns
     assert kinds == {"day": "date:dmy"}  # for the models that read parts of the table themselves
     assert prepare(LogisticRegression(), X, None, fixed=False).columns is None  # as the code for users has it
+
+
+def visits():
+    """Sixty customers of five visits; a customer's columns tell the customer, and nothing else tells the label."""
+    rng = np.random.default_rng(0)
+    customers = np.repeat(np.arange(60), 5)
+    X = rng.normal(size=(60, 2))[customers] + 1e-6 * rng.normal(size=(300, 2))
+    return X, (rng.permutation(np.arange(60) % 3 == 0)[customers]).astype(int), np.array([f"c{c}" for c in customers])
+
+
+def test_groups_share_a_fold(monkeypatch):
+    """A tree that knows a customer from other visits looks faultless where they are on both sides."""
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, "SMOTE")
+    folds, original = [], advice.stratified_folds
+
+    def watched(y, groups, n_folds, seed):
+        splits = original(y, groups, n_folds, seed)
+        folds.extend((groups[kept], groups[held]) for kept, held in splits)
+        return splits
+
+    monkeypatch.setattr(advice, "stratified_folds", watched)
+    X, y, customers = visits()
+    tree = DecisionTreeClassifier(random_state=0)
+    torn = advise(X, y, tree, minutes=0)
+    folds.clear()
+    found = advise(X, y, tree, minutes=0, groups=customers)
+    assert len(folds) == 5 + 5 * 3  # of the test parts, and of the thresholds within each training part
+    assert not any(set(kept) & set(held) for kept, held in folds)
+    assert len(set(folds[0][0]) | set(folds[0][1])) == 60
+    assert torn.table[0]["f1"] > 0.95
+    assert found.table[0]["f1"] < 0.6
+    widths = [advice.table[1]["high"] - advice.table[1]["low"] for advice in (torn, found)]
+    assert widths[1] > widths[0]  # five visits count as one
+
+
+def test_the_teacher_keeps_groups_together(monkeypatch):
+    given = []
+
+    class Light(ScoreClassifier):
+        def __init__(self, columns=None, random_state=None):
+            super().__init__(n_members=1, hidden=(8,), max_steps=2, columns=columns, random_state=random_state)
+
+        def fit(self, X, y, groups=None):
+            given.append(None if groups is None else len(np.unique(groups)))
+            return super().fit(X, y, groups=groups)
+
+    monkeypatch.setattr(advice, "ScoreClassifier", Light)
+    keep_remedies(monkeypatch, NOTHING, OUR_CLASSIFIER, "SMOTE")
+    X, y, customers = visits()
+    advise(X, y, LogisticRegression(), minutes=0, groups=customers)
+    assert given == [48] * 5
+    with pytest.raises(ValueError, match="at least 5 groups with rows of each class, got 4"):
+        advise(X, y, LogisticRegression(), minutes=0, groups=np.arange(300) // 75)
+
+
+@pytest.mark.parametrize("winner", [THRESHOLD, OURS_TUNED])
+def test_the_code_keeps_groups_together(winner):
+    X, y, customers = visits()
+    code = code_for(winner, LogisticRegression(), y, (0, 1), 20, grouped=True)
+    assert "cv=list(StratifiedGroupKFold(3).split(X, y, groups))" in code
+    names = {"X": X, "y": y, "groups": customers}
+    exec(code, names)
+    assert len(names["model"].cv) == 3
+    assert "StratifiedGroupKFold" not in code_for(winner, LogisticRegression(), y, (0, 1), 20)

@@ -17,6 +17,7 @@ from scorefield.cli.options import (
     Data,
     Force,
     GivenModel,
+    Groups,
     Html,
     Ids,
     Json,
@@ -288,6 +289,7 @@ def advise(
         ),
     ] = "f1",
     positive: Annotated[str | None, typer.Option(help="Label of the class to find; by default the rarest.")] = None,
+    groups: Groups = None,
     html: Html = None,
     as_json: Json = False,
     seed: Seed = 0,
@@ -301,6 +303,7 @@ def advise(
     if html is not None:
         check_output(html, force=force, kinds=(".html",))
     table = tables.read_labelled(data, target, reading)
+    tables.check_groups(groups, table.frame, target)
     if positive is not None:
         one_of(tuple(map(str, table.frame[target].unique())))(positive)
 
@@ -317,6 +320,7 @@ def advise(
             learner=learner,
             metric=metric,
             positive=positive,
+            groups=groups,
             minutes=minutes,
             columns=reading.columns,
             seed=seed,

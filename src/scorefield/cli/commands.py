@@ -77,9 +77,9 @@ def _near(step_size, chain_length, discard=None):
     return Langevin(step_size, chain_length, 1 - 1 / max(chain_length, 1) if discard is None else discard)
 
 
-def _without(columns, target):
+def _without(columns, *names):
     """The kinds of the other columns; None without any."""
-    return {name: kind for name, kind in (columns or {}).items() if name != target} or None
+    return {name: kind for name, kind in (columns or {}).items() if name not in names} or None
 
 
 def impute(table, *, n_draws=1, columns=None, seed=0, verbose=0):
@@ -100,11 +100,12 @@ def outliers(table, *, contamination=None, model="auto", columns=None, seed=0, v
     return pd.DataFrame({"outlier_score": -found.astype(float), "is_outlier": found < 0})
 
 
-def fit(table, target, *, reading, file=None, seed=0, verbose=0):
+def fit(table, target, *, reading, file=None, groups=None, seed=0, verbose=0):
     """A `ScoreClassifier` of a table, with what `predict` and `sample` need of the table and of its `file`."""
+    table, together = _grouped(table, groups)
     X, y = table.drop(columns=[target]), table[target]
-    kinds = _without(reading.columns, target)
-    model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy())
+    kinds = _without(reading.columns, target, groups)
+    model = ScoreClassifier(columns=kinds, random_state=seed, verbose=verbose).fit(X, y.to_numpy(), **together)
     return _stored(model, table, target, reading, file)
 
 
@@ -127,11 +128,12 @@ def _stored(model, table, target, reading, file):
     }
 
 
-def judged(model, table, target, seed):
+def judged(model, table, target, seed, groups=None):
     """How good a fitted model is on held-out rows, as text below a line; empty where it was not judged."""
     from scorefield.evaluation.held_out import HEAD, NOTE, judge_held_out
 
-    lines = judge_held_out(model, table.drop(columns=[target]), table[target].to_numpy(), seed)
+    table, together = _grouped(table, groups)
+    lines = judge_held_out(model, table.drop(columns=[target]), table[target].to_numpy(), seed, **together)
     if not lines:
         return ""
     cells = [HEAD, *((name, *(f"{value:.3f}" for value in values)) for name, *values in lines)]
@@ -320,7 +322,12 @@ def describe(stored):
     return described | {"members": model.n_members, "settings": settings}
 
 
-def advise(table, target, *, learner, positive=None, columns=None, seed=0, **options):
+def _grouped(table, groups):
+    """A table without its column of groups, and the groups as an argument; none without a name."""
+    return (table, {}) if groups is None else (table.drop(columns=groups), {"groups": table[groups].to_numpy()})
+
+
+def advise(table, target, *, learner, positive=None, columns=None, groups=None, seed=0, **options):
     """Advice on a table; `positive` is the text of a label."""
     from scorefield.evaluation.advice import advise as advise_on
     from scorefield.evaluation.remedies import learners
@@ -331,8 +338,11 @@ def advise(table, target, *, learner, positive=None, columns=None, seed=0, **opt
     X, y = table.drop(columns=target), table[target].to_numpy()
     if positive is not None:  # labels of numbers are written as text on the command line
         positive = {str(label): label for label in np.unique(y).tolist()}[positive]
-    columns = _without(columns, target)
-    return advise_on(X, y, known[learner], positive=positive, columns=columns, random_state=seed, **options)
+    X, together = _grouped(X, groups)
+    columns = _without(columns, target, groups)
+    return advise_on(
+        X, y, known[learner], positive=positive, columns=columns, random_state=seed, **together, **options
+    )  # fmt: skip
 
 
 def write_advice_page(path, advice, *, replace=True):

@@ -38,6 +38,10 @@ Data = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(KINDS)}."
 DataOrFolder = Annotated[pathlib.Path, typer.Argument(help=f"Table: {', '.join(KINDS)}, or a folder of Parquet files.")]
 ModelFile = Annotated[pathlib.Path, typer.Argument(help="File written by [b]scorefield fit[/b] or [b]distill[/b].")]
 Target = Annotated[str, typer.Option(help="Column of the labels.")]
+Groups = Annotated[
+    str | None,
+    typer.Option(help="Column of groups of related rows, such as customer: kept together in splits, and not learned."),
+]
 Output = Annotated[pathlib.Path, typer.Option("--output", "-o", help="File to write; its ending sets the format.")]
 Model = Annotated[str, typer.Option(help=f"{', '.join(MODELS)}.", callback=one_of(MODELS))]
 GivenModel = Annotated[

@@ -12,6 +12,7 @@ from scorefield.cli.options import (
     Data,
     DataOrFolder,
     Force,
+    Groups,
     Ids,
     Json,
     ModelFile,
@@ -40,6 +41,7 @@ def fit(
     output: Output,
     reading: Reading,
     stream: Annotated[bool, typer.Option("--stream", help="Read Parquet in parts, whatever its size.")] = False,
+    groups: Groups = None,
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -53,13 +55,15 @@ def fit(
     """
     check_output(output, force=force, kinds=(".skops",))
     in_parts = stream or tables.is_large(data)
-    if in_parts and reading != Reading():
+    if in_parts and (reading != Reading() or groups is not None):
         raise ValueError(
-            f"Expected no --as, --drop or --na for {data}, which is read in parts, got some; change the file instead."
+            f"Expected no --as, --drop, --na or --groups for {data}, which is read in parts, got some; change the "
+            "file instead."
         )
     if not in_parts:
         with working(f"reading {data}", quiet):
             table = tables.read_labelled(data, target, reading)
+            tables.check_groups(groups, table.frame, target)
 
     from scorefield.cli import commands
     from scorefield.files.model_files import write_stored
@@ -69,11 +73,11 @@ def fit(
         stored, n = commands.fit_parquet(data, target, seed=seed, verbose=verbose(quiet))
     else:
         stored = commands.fit(
-            table.frame, target, reading=reading, file=table.file, seed=seed, verbose=verbose(quiet)
+            table.frame, target, reading=reading, file=table.file, groups=groups, seed=seed, verbose=verbose(quiet)
         )  # fmt: skip
         n = len(table)
     model = stored["model"]
-    judged = "" if in_parts or quiet else commands.judged(model, table.frame, target, seed)
+    judged = "" if in_parts or quiet else commands.judged(model, table.frame, target, seed, groups)
     vars(model).pop("held_out_proba_", None)  # of the fitted rows, which the file does not hold either
     write_stored(output, stored, replace=force)
     say(quiet, f"learned {len(model.classes_)} classes from {n} rows of {model.n_features_in_} columns{judged}")

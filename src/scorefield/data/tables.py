@@ -281,6 +281,15 @@ def check_target(target, columns, path):
         raise TableError(path, problems)
 
 
+def check_groups(groups, columns, target):
+    """Refuse a column of groups that a table does not have beside its labels and other columns."""
+    names = [name for name in columns if name != target]
+    if groups is not None and groups not in names:
+        raise ValueError(f"Expected a column in --groups, got {groups!r}; {nearest(groups, names)}")
+    if groups is not None and len(names) < 2:
+        raise ValueError(f"Expected columns beside {target!r} and {groups!r}, got none.")
+
+
 def _target_problems(column, target):
     pc = import_pyarrow().compute
     labels = pc.unique(column.cells.drop_null()).to_pylist()

@@ -29,6 +29,7 @@ from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.distilled import DistilledClassifier
 from scorefield.estimators.mixed_encoder import MixedEncoder
 from scorefield.estimators.oversampling import ScoreOverSampler
+from scorefield.estimators.table_input import group_numbers
 from scorefield.evaluation.advice_report import MEASURES, N_FOLDS, Advice
 from scorefield.evaluation.metrics import scores
 from scorefield.evaluation.preparation import PLAIN, chain, interpolate, prepare
@@ -123,16 +124,19 @@ def _thinned(y, n, rng):
     return np.sort(np.concatenate(kept))
 
 
-def _check(X, y, mixed, columns, positive):
-    """X, labels with 1 for the rare class, original labels (common or None, rare), and a number per distinct row."""
+def _check(X, y, mixed, columns, positive, groups):
+    """X, labels with 1 for the rare class, original labels (common or None, rare), and a number for each group.
+
+    Without groups, equal rows are one.
+    """
     check_labels(y)
     if mixed:
         X = Table(X).native
         _, y = check_X_y(np.zeros((len(X), 1)), y)
-        groups = same_rows(MixedEncoder(columns=columns).fit_transform(X))
     else:
         X, y = check_X_y(X, y)
-        groups = same_rows(X)
+    given = group_numbers(groups, X)
+    groups = same_rows(MixedEncoder(columns=columns).fit_transform(X) if mixed else X) if given is None else given
     if type_of_target(y) not in ("binary", "multiclass"):
         raise ValueError(f"Expected classes in y, got {type_of_target(y)} values; advise is about classifiers.")
     values, counts = np.unique(y, return_counts=True)
@@ -145,23 +149,27 @@ def _check(X, y, mixed, columns, positive):
     rare = y == positive
     distinct = min(len(np.unique(groups[rows])) for rows in (rare, ~rare))
     if distinct < N_FOLDS:
-        raise ValueError(f"Expected at least {N_FOLDS} distinct rows of each class, got {distinct}; collect more.")
+        what = "distinct rows" if given is None else "groups with rows"
+        raise ValueError(f"Expected at least {N_FOLDS} {what} of each class, got {distinct}; collect more.")
     common = values[values != positive][0] if len(values) == 2 else None
     return X, rare.astype(int), (common, positive), groups
 
 
 def _splits(y, groups, seed, n_folds):
-    """Folds that keep equal rows together, shuffled again until every fold has both classes."""
+    """Folds that keep groups together, shuffled again until every fold has both classes."""
     for attempt in range(20):
         splits = stratified_folds(y, groups, n_folds, seed + 1000 * attempt)
         if all(0 < y[held].sum() < len(held) for _, held in splits):
             return splits
-    raise ValueError("Expected rare rows in every fold, got too many equal ones; collect more distinct rows.")
+    raise ValueError(
+        "Expected rare rows in every fold, got too many in equal rows or few groups; collect more distinct rows."
+    )
 
 
 def advise(
-    X, y, estimator=None, *, metric="f1", positive=None, minutes=2.0, columns=None, random_state=0, progress=None
-):
+    X, y, estimator=None, *, metric="f1", positive=None, minutes=2.0, columns=None, random_state=0, progress=None,
+    groups=None,
+):  # fmt: skip
     """Compare remedies for imbalance on a table and say whether over-sampling is worth it.
 
     Stratified five-fold cross-validation is repeated until the time is over; equal rows share a fold. Thresholds and
@@ -200,6 +208,9 @@ def advise(
         The same seed gives the same repetitions in the same order; time decides only how many of them are run.
     progress : None or callable
         Called with the numbers of models that are fitted and of those that will probably be.
+    groups : None or array-like of shape (n,)
+        Groups of rows that are related, such as those of one customer: they share a fold, in the inner
+        cross-validations too, and count as one in the intervals. None takes equal rows as groups.
 
     Returns
     -------
@@ -224,7 +235,8 @@ def advise(
     if metric not in METRICS:
         raise ValueError(f"Expected metric to be one of {sorted(METRICS)}, got {metric!r}.")
     mixed = is_mixed(X, columns)
-    X, y, labels, groups = _check(X, y, mixed, columns, positive)
+    grouped = groups is not None
+    X, y, labels, groups = _check(X, y, mixed, columns, positive, groups)
     for sentence in leaks(Table(X), y, columns):
         warn_caller(sentence)
     estimator = RandomForestClassifier(random_state=random_state) if estimator is None else estimator
@@ -244,7 +256,7 @@ def advise(
             if seconds * (repetition + 1) > 60 * minutes:
                 break  # another one would exceed the time
         n_repetitions = repetition + 1
-        parts = _Parts(X, y, groups, random_state + repetition)
+        parts = _Parts(X, y, groups, random_state + repetition, grouped)
         ratios = ratios_for(y) if tuned else []
         for done, of_all in parts.run(outcomes, estimator, ratios, preparation, left_out):
             if progress:
@@ -264,7 +276,7 @@ def advise(
         )
     verdict += why
     printed = prepare(estimator, X, columns, fixed=False) if mixed else PLAIN
-    code = code_for(winner, estimator, y, labels, parts.n_rare, printed) if winner else ""
+    code = code_for(winner, estimator, y, labels, parts.n_rare, printed, grouped) if winner else ""
     table = _table(chosen, y, outcomes, measured, groups)
     return Advice(verdict, table, winner, code, metric, n_repetitions, len(y))
 
@@ -281,8 +293,8 @@ def _left_out(mixed, minutes):
 class _Parts:
     """The splits of one repetition; all parts get the same remedies, which are compared row by row."""
 
-    def __init__(self, X, y, groups, seed):
-        self.X, self.y, self.groups, self.seed = X, y, groups, seed
+    def __init__(self, X, y, groups, seed, grouped=False):
+        self.X, self.y, self.groups, self.seed, self.grouped = X, y, groups, seed, grouped
         self.splits = _splits(y, groups, seed, N_FOLDS)
         self.n_rare = min(int(y[kept].sum()) for kept, _ in self.splits)  # the least of a training part
 
@@ -304,7 +316,8 @@ class _Parts:
     def _teacher(self, kept, columns):
         """ScoreClassifier, fitted to the rows of a training part."""
         model = ScoreClassifier(columns=columns, random_state=self.seed)
-        return FrozenEstimator(model.fit(take_rows(self.X, kept), self.y[kept]))
+        groups = {"groups": self.groups[kept]} if self.grouped else {}
+        return FrozenEstimator(model.fit(take_rows(self.X, kept), self.y[kept], **groups))
 
 
 def _table(metric, y, outcomes, measured, groups):

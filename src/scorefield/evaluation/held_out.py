@@ -7,6 +7,7 @@ from sklearn.metrics import average_precision_score
 from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.estimators._sklearn import boostable
 from scorefield.estimators.mixed_encoder import MixedEncoder
+from scorefield.estimators.table_input import group_numbers
 from scorefield.models.calibration import calibration_error
 
 FOLDS = 3  # of boosting
@@ -18,11 +19,12 @@ NOTE = (
 )
 
 
-def judge_held_out(model, X, y, seed=0):
+def judge_held_out(model, X, y, seed=0, groups=None):
     """Lines (name, average precision, log loss, calibration error) of a classifier fitted to X and y, and of baselines.
 
     Average precision is that of the rare class, and the mean over the classes of several. There are no lines where the
-    fit kept no held-out probabilities, and none of boosting where a class has too few distinct rows.
+    fit kept no held-out probabilities, and none of boosting where a class has too few distinct rows, or too few of the
+    `groups` that were kept together in the fit.
     """
     proba = getattr(model, "held_out_proba_", None)
     if proba is None or len(proba) != len(y):
@@ -31,7 +33,8 @@ def judge_held_out(model, X, y, seed=0):
     judged = np.sort(np.random.default_rng(seed).permutation(judged)[:MAX_JUDGED])
     labels = np.searchsorted(model.classes_, y)[judged]
     lines = [_line("ScoreClassifier", proba[judged].astype(np.float64), labels)]
-    boosted = _boosted(MixedEncoder(columns=model.columns).fit_transform(X)[judged], labels, seed)
+    together = None if groups is None else group_numbers(groups, X)[judged]
+    boosted = _boosted(MixedEncoder(columns=model.columns).fit_transform(X)[judged], labels, seed, together)
     if boosted is not None:
         lines.append(_line("gradient boosting", boosted, labels))
     shares = np.bincount(labels, minlength=len(model.classes_)) / len(labels)
@@ -47,9 +50,9 @@ def _line(name, proba, labels):
     return name, precision, loss, float(calibration_error(proba, labels))
 
 
-def _boosted(rows, labels, seed):
-    """Cross-validated probabilities of gradient boosting, equal rows in one fold; None where a class is too small."""
-    groups, n_classes = same_rows(rows), labels.max() + 1
+def _boosted(rows, labels, seed, groups=None):
+    """Cross-validated probabilities of gradient boosting, groups or equal rows in one fold; None for small classes."""
+    groups, n_classes = same_rows(rows) if groups is None else groups, labels.max() + 1
     if min(len(np.unique(groups[labels == k])) for k in range(n_classes)) < FOLDS:
         return None
     proba = np.zeros((len(labels), n_classes))

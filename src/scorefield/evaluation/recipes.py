@@ -131,8 +131,11 @@ def _taught_source(student, columns):
     return Source(imports, f"DistilledClassifier({text})", None)
 
 
-def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
-    """Code for the winner, for a table whose (common, rare) classes have these labels; common is None for several."""
+def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN, grouped=False):
+    """Code for the winner, for a table whose (common, rare) classes have these labels; common is None for several.
+
+    Folds of a `grouped` table keep the user's groups together.
+    """
     learner = written(estimator) or Source(frozenset(), "estimator", estimator)
     common, rare = (label.item() if hasattr(label, "item") else label for label in labels)
     relabelled = ""
@@ -160,7 +163,10 @@ def code_for(winner, estimator, y, labels, n_rare, preparation=PLAIN):
         "taught": _taught_source(_chained(*steps["learner"], learner), preparation.columns),
     }  # fmt: skip
     used = [source for name, source in sources.items() if "{" + name + "}" in CODE[winner]]
-    imports = set(IMPORTS.get(winner, ())).union(*(source.imports for source in used))
+    imports, inner = set(IMPORTS.get(winner, ())).union(*(source.imports for source in used)), str(INNER_FOLDS)
+    if grouped and winner in IMPORTS:
+        imports.add("from sklearn.model_selection import StratifiedGroupKFold\n")
+        inner = f"list(StratifiedGroupKFold({INNER_FOLDS}).split(X, y, groups))"
     texts = {name: source.text for name, source in sources.items()}
-    text = CODE[winner].format(**texts, ratios=ratios_for(y), inner=INNER_FOLDS, rare=repr(rare))
+    text = CODE[winner].format(**texts, ratios=ratios_for(y), inner=inner, rare=repr(rare))
     return "".join(sorted(imports)) + relabelled + text
