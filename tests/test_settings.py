@@ -202,6 +202,7 @@ IMPUTER = {
         "constraints": Refused(f"{number} <= -0.5"),
         "hidden": Acts((6,)),
         "max_steps": Acts(100),
+        "method": Acts("draws"),
         "random_state": Acts(1),
         "verbose": PRINTS,
     }

@@ -1,6 +1,6 @@
-"""ScoreImputer: gaps of a table filled by draws from their law given the known cells.
+"""ScoreImputer: missing values of a table filled by draws from their law given the known cells.
 
-The chains are those that generate rows, with the known cells held.
+The chains are those that generate rows, with the known cells held; cells of donors make their draws sharp.
 """
 
 import numbers
@@ -16,9 +16,10 @@ from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.containers import Table
 from scorefield.data.kinds import SET_ASIDE
 from scorefield.data.row_space import RowSpace
-from scorefield.estimators._sklearn import Interval, fit_context
+from scorefield.estimators._sklearn import Interval, StrOptions, fit_context
 from scorefield.estimators.table_input import checked_table
-from scorefield.models.constrained_filling import filled_within
+from scorefield.models.constrained_filling import keep_constraints
+from scorefield.models.filling import METHODS, Filling, filled_tables, fit_filling, typical_table
 from scorefield.models.fitting import fit_generator
 from scorefield.models.progress import ProgressReport
 from scorefield.models.requests import check_constraints
@@ -74,6 +75,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
 
     _parameter_constraints = {
         "n_draws": [Interval(numbers.Integral, 1, None, closed="left")],
+        "method": [StrOptions({"auto", *METHODS})],
         "columns": [None, dict],
         "constraints": [None, str, list, tuple],
         "hidden": ["array-like"],
@@ -83,7 +85,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
 
     def __init__(
         self, *, n_draws=1, columns=None, random_state=None, hidden=(128, 128), max_steps=1000, verbose=0,
-        constraints=None,
+        constraints=None, method="auto",
     ):  # fmt: skip
         self.n_draws = n_draws
         self.columns = columns
@@ -92,6 +94,7 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         self.max_steps = max_steps
         self.verbose = verbose
         self.constraints = constraints
+        self.method = method
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -115,6 +118,10 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
             max_steps=self.max_steps, callback=report,
         )  # fmt: skip
         report.close(f"energy: weights of steps {[fit['best_step'] for fit in self.model_.history]}")
+        filling = fit_filling(key_from(self.seed_), self.model_, X, self.method)
+        self.method_, self.method_scores_ = filling.method, filling.scores
+        parts = {} if filling.rows is None else filling._asdict()
+        self.donors_ = {name: part for name, part in parts.items() if name not in ("method", "scores")}
         self.left_alone_ = {
             column.name: LEFT_ALONE[column.kind]
             for column in space.encoder.columns_
@@ -126,13 +133,26 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
         """A complete table like X."""
         key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return filled_within(key, self.model_, X, self.constraints, self.n_draws)
+        if self.n_draws == 1:
+            return self._filled(key, X, 1)[0]
+        typical = typical_table(key, self.model_, self._filling, X, self.n_draws)
+        return keep_constraints(key, self.model_, self.constraints, X, typical)
 
     def draws(self, X, n=5):
         """A list of n complete tables like X, for multiple imputation."""
         key, X = self._checked(X)
         self._warn_of_left_alone(X)
-        return [filled_within(jax.random.fold_in(key, draw), self.model_, X, self.constraints) for draw in range(n)]
+        return self._filled(key, X, n)
+
+    @property
+    def _filling(self):
+        return Filling(self.method_, self.method_scores_, **self.donors_)
+
+    def _filled(self, key, X, n):
+        """n complete tables that keep the constraints."""
+        tables = filled_tables(key, self.model_, self._filling, X, n)
+        return [keep_constraints(jax.random.fold_in(key, draw), self.model_, self.constraints, X, table)
+                for draw, table in enumerate(tables)]  # fmt: skip
 
     def left_alone_in(self, X):
         """Name of each column of X whose missing cells are not filled, and why."""

@@ -1,7 +1,7 @@
-"""Sharp values for missing cells: each is copied from a fitted row, its donor, that resembles the row as it was drawn.
+"""Sharp values for missing cells: each is copied from a fitted row, its donor, that resembles the row as drawn.
 
-The energy is learned from rows with noise, so that its draws lie near possible values and not on them. Donors are rows of
-the fitted table in which the cell is known.
+The energy is learned from rows with noise, so that its draws lie near possible values and not on them. Donors are rows
+of the fitted table in which the cell is known.
 """
 
 from typing import NamedTuple
@@ -86,7 +86,7 @@ class Pool(NamedTuple):
 
 
 def with_donors(rng, layout, method, pool, cells, free):
-    """`Cells` whose free ones (n, columns) are copied from rows of a `Pool`; a column that no row knows keeps its own."""
+    """`Cells` whose free ones (n, columns) are copied from rows of a `Pool`; what no row knows stays as it is."""
     if method == "neighbours":
         return _from_neighbours(rng, layout, pool, cells, free)
     donors_for = {"leaves": _leaf_donors, "matching": _matched_donors}[method]
@@ -213,19 +213,12 @@ def _seed(rng):
     return int(rng.integers(np.iinfo(np.int32).max))
 
 
-def energy_scores(true, drawn, judged):
-    """Energy score of the draws of each row against its true cells, over the columns judged (n, columns); lower is better.
+def energy_distance(true, drawn, judged):
+    """Energy distance of rows to the same with the cells judged (n, columns) as they were drawn; lower is better.
 
-    Proper: in expectation least for draws from the law of the cells given the rest of the row (Gneiting & Raftery 2007;
-    for imputation arXiv 2507.11297).
+    It compares laws of whole rows: least in expectation for cells drawn from their law given the rest of the row, where
+    a mean error would prefer the mean (Szekely & Rizzo 2013).
     """
-
-    def apart(a, b):
-        squares = [((x - y) ** 2).sum(axis=1) * judged[:, v] for v, (x, y) in enumerate(zip(a.seen, b.seen, strict=True))]
-        return np.sqrt(np.sum(squares, axis=0))
-
-    m = len(drawn)
-    error = np.mean([apart(true, each) for each in drawn], axis=0)
-    spread = np.mean([apart(drawn[i], drawn[j]) for i in range(m) for j in range(i)], axis=0)
-    return error - spread / 2
-
+    seen = zip(true.seen, drawn.seen, judged.T, strict=True)
+    a, b = np.hstack(true.seen), np.hstack([np.where(own[:, None], new, old) for old, new, own in seen])
+    return float(2 * cdist(a, b).mean() - cdist(a, a).mean() - cdist(b, b).mean())

@@ -9,13 +9,13 @@ from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method
 from scorefield._jax.random import Stream, host_rng
 from scorefield.data.containers import Table, fill_gaps, take_rows
-from scorefield.models.donors import Pool, cells_of, energy_scores, table_of, with_donors
+from scorefield.models.donors import Pool, cells_of, energy_distance, table_of, with_donors
 
 METHODS = ("draws", "neighbours", "leaves", "matching")
 MAX_DONORS = 1024  # fitted rows that cells are copied from
 COMPLETIONS = 5  # of these rows: draws from one completion alone would be too alike
 STEPS_PER_FREE_COLUMN, FEWEST_STEPS = 6, 60  # a chain redraws one free column at a time; held ones need no steps
-MAX_SWEPT = 64  # columns up to which models of each of them are tried
+MAX_SWEPT = 64  # columns up to which methods that fit a model for each of them are tried
 HELD_SHARE, MAX_JUDGED, JUDGED_DRAWS = 0.2, 400, 5  # cells that are held out to choose, rows, and draws of each
 
 
@@ -23,24 +23,28 @@ class Filling(NamedTuple):
     """How missing values of tables like the fitted one are filled; "draws" need no rows."""
 
     method: str
-    scores: dict  # mean energy score of each method that was compared
+    scores: dict  # energy distance of each method that was compared, of held-out cells
     rows: np.ndarray | None = None  # flat ones of the fitted table
     numbers: np.ndarray | None = None  # of the same rows, in the units of the table
     completed: np.ndarray | None = None  # draws of these rows with all cells (COMPLETIONS, n, d)
 
 
 def fit_filling(key, model, table, method="auto"):
-    """A `Filling` by one method, or by that of the least energy score on held-out cells."""
-    rng, n, scores = host_rng(key, Stream.DONORS), Table(table).n_rows, {}
-    if n > MAX_DONORS:
-        table = take_rows(Table(table).native, np.sort(rng.choice(n, MAX_DONORS, replace=False)))
-    rows, numbers = model.space.rows(table), model.space.encoder.encode(table).numbers
-    if method == "auto":
-        scores = _scores(jax.random.fold_in(key, 1), model, rows, numbers)
-        method = min(scores, key=scores.get)
+    """A `Filling` by one method, or by the one that fills held-out cells best."""
     if method == "draws":
-        return Filling(method, scores)
-    return Filling(method, scores, rows, numbers, _drawn(jax.random.fold_in(key, 2), model, rows, COMPLETIONS))
+        return Filling(method, {})
+    n = Table(table).n_rows
+    if n > MAX_DONORS:
+        chosen = host_rng(key, Stream.DONORS).choice(n, MAX_DONORS, replace=False)
+        table = take_rows(Table(table).native, np.sort(chosen))
+    rows, numbers = _read(model.space, table)
+    completed, scores = _drawn(jax.random.fold_in(key, 1), model, rows, COMPLETIONS), {}
+    if method == "auto":
+        method = "neighbours"
+        if len(model.space.layout.variables) <= MAX_SWEPT:
+            scores = _scores(jax.random.fold_in(key, 2), model, rows, numbers, completed[0])
+            method = min(scores, key=scores.get)
+    return Filling(method, scores, rows, numbers, completed)
 
 
 def filled_tables(key, model, filling, table, n):
@@ -105,26 +109,28 @@ def _present(space, rows):
 
 def _drawn(key, model, rows, n):
     """n draws of flat rows from the energy, in one program (n, rows, d)."""
-    most = int((~_present(model.space, rows)).sum(axis=1).max(initial=0))
-    steps = max(FEWEST_STEPS, STEPS_PER_FREE_COLUMN * (1 << max(0, most - 1).bit_length()))  # few are compiled
+    free = ~_present(model.space, rows)
+    most = 4 ** int(np.ceil(np.log(max(1, free.sum(axis=1).max(initial=0))) / np.log(4)))  # few numbers are compiled
+    steps = max(FEWEST_STEPS, STEPS_PER_FREE_COLUMN * min(most, free.shape[1]))
     return model.impute(key, np.tile(rows, (n, 1)), n_steps=steps).reshape(n, *rows.shape)
 
 
-def _scores(key, model, rows, numbers):
-    """Mean energy score of each method on known cells that are held out."""
+def _scores(key, model, rows, numbers, completed):
+    """Energy distance of each method that copies cells, from known cells that are held out; `completed` are rows whole.
+
+    Plain draws are not compared: the energy has learned from the held-out cells.
+    """
     rng, space = host_rng(key, Stream.DONORS), model.space
     index = rng.permutation(len(rows))[:MAX_JUDGED]
     rows, numbers = rows[index], numbers[index]
     known = _present(space, rows)
     judged = known & (rng.random(known.shape) < HELD_SHARE)
     judged &= judged.sum(axis=0) < known.sum(axis=0)  # of a column, some cells stay known
-    if not judged.any():
-        return {"neighbours": 0.0}
-    true, hidden, kept = cells_of(space, rows, numbers), space.with_hidden(rows, judged), numbers.copy()
+    true, hidden, kept = cells_of(space, completed[index], numbers), space.with_hidden(rows, judged), numbers.copy()
     for v, (number, _) in enumerate(space.layout.variables):
         kept[judged[:, v] & (number >= 0), number] = np.nan
     drawn, scores = _drawn(key, model, hidden, JUDGED_DRAWS), {}
-    for method in METHODS if known.shape[1] <= MAX_SWEPT else METHODS[:2]:
+    for method in METHODS[1:]:
         found = _all_cells(key, model, Filling(method, {}, hidden, kept, drawn), hidden, kept, JUDGED_DRAWS)
-        scores[method] = float(energy_scores(true, found, judged)[judged.any(axis=1)].mean())
+        scores[method] = float(np.mean([energy_distance(true, own, judged) for own in found]))
     return scores
