@@ -97,19 +97,23 @@ def draw_cards():
 
 
 def draw_ranks(scores):
-    """Mean ranks of classifiers, one panel per measure."""
+    """Mean ranks of classifiers by several measures, on one axis that can be read on a phone."""
     arms = sorted(scores.arms, key=lambda arm: scores.rank(arm, "average_precision"))
-    figure, axes = plt.subplots(1, len(PROBABILITY_METRICS), figsize=(10, 4.2), sharey=True, layout="constrained")
-    for ax, metric in zip(axes, PROBABILITY_METRICS, strict=True):
-        for place, arm in enumerate(arms):
-            ours, rank = arm == OUR_CLASSIFIER, scores.rank(arm, metric)
-            ax.plot([1, rank], [place, place], color="0.85", zorder=0)
-            ax.plot(rank, place, "o", color=COLOURS[ours])
-            ax.annotate(f"{rank:.1f}", (rank, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
-        ax.set(title=METRICS[metric], xlim=(1, len(arms) + 1), xlabel="mean rank, 1 is best")
-        ax.set_yticks(range(len(arms)), arms)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-    axes[0].invert_yaxis()
+    figure, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    for metric, marker in zip(PROBABILITY_METRICS, "osD", strict=True):
+        ranks = [scores.rank(arm, metric) for arm in arms]
+        colours = [COLOURS[arm == OUR_CLASSIFIER] for arm in arms]
+        ax.scatter(ranks, range(len(arms)), c=colours, marker=marker, s=28, alpha=0.7)
+        ax.scatter([], [], c="0.4", marker=marker, s=28, label=METRICS[metric])
+    for place, arm in enumerate(arms):
+        ranks = [scores.rank(arm, metric) for metric in PROBABILITY_METRICS]
+        ax.plot([min(ranks), max(ranks)], [place, place], color="0.8", zorder=0)
+    ax.set(xlim=(1, len(arms)), xlabel=f"mean rank among {len(arms)}, 1 is best")
+    ax.set_yticks(range(len(arms)), arms)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.legend(loc="upper right", frameon=False)
     return figure
 
 
@@ -129,7 +133,7 @@ def draw_speed():
     }
     names = {"jacfwd": "forward-mode Jacobians", "torch autograd loop": "torch, loop over columns",
              "torch": "the same job in torch"}  # fmt: skip
-    figure, axes = plt.subplots(1, 2, figsize=(10, 2.6), layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(6.4, 4.6), layout="constrained")
     for ax, (title, ratios) in zip(axes, panels.items(), strict=True):
         jobs = sorted(ratios, key=ratios.get)
         ax.barh([names.get(job, job) for job in jobs], [ratios[job] for job in jobs], color=COLOURS[0])
