@@ -9,8 +9,8 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
 session = onnxruntime.InferenceSession(os.environ["MODEL"])
-told = session.get_modelmeta().custom_metadata_map
-columns, classes = json.loads(told["columns"]), json.loads(told["classes"])
+metadata = session.get_modelmeta().custom_metadata_map
+columns, classes = json.loads(metadata["columns"]), json.loads(metadata["classes"])
 app = FastAPI()
 
 
