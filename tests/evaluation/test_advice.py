@@ -598,11 +598,11 @@ def test_models_that_need_more_time_are_left_out_of_a_mixed_table_and_named(monk
 
 
 def test_without_minutes_no_classifier_of_ours_is_trained(monkeypatch):
-    keep_remedies(monkeypatch, NOTHING, WEIGHTS, OUR_CLASSIFIER, TEACHING, OURS)
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, "SMOTE", OUR_CLASSIFIER, TEACHING, OURS)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (80, 2)), rng.normal(2, 1, (20, 2))])
     found = advise(X, np.repeat([0, 1], [80, 20]), LogisticRegression(), minutes=0)
-    assert [row["remedy"] for row in found.table] == [NOTHING, WEIGHTS]
+    assert [row["remedy"] for row in found.table] == [NOTHING, WEIGHTS, "SMOTE"]
     assert found.verdict.endswith("score over-sampling need more than 0 minutes and were left out.)")
 
 
