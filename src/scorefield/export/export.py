@@ -49,9 +49,9 @@ def export_onnx(model, path, *, replace=True):
 
 
 def export_json(model, path, *, replace=True):
-    """Write a fitted model as plain arrays in JSON.
+    r"""Write a fitted model as plain arrays in JSON.
 
-    The user guide explains the parts of the file; its ``format`` number is raised when they change their meaning.
+    The ``format`` number of the file is raised when its parts change their meaning.
 
     Parameters
     ----------
@@ -62,6 +62,42 @@ def export_json(model, path, *, replace=True):
         File to write, which ends in ``.json``. It is written whole or not at all.
     replace : bool
         Overwrite a file that exists.
+
+    Notes
+    -----
+    ``format`` is 3. The parts are:
+
+    ``input``
+        ``kind`` "numbers": x = (row - ``mean``) / ``scale``, clipped to ± ``furthest``, times the matrix ``mix``
+        unless it is null. ``kind`` "encoded": x are the first p entries of an encoded row, set to 0 where the
+        category of a pair (number, category) of ``spikes`` is above 0; the indicators are a 0 or 1 for each level
+        of each category (``levels`` counts them), where a category that is ``ordered`` has a 1 for its level and
+        for all before it, then the p flags.
+    ``members``
+        Networks whose outputs are averaged; none for a Gaussian or a mixture. u = (x - ``shift``) / ``scale``,
+        followed by u times ``rotation`` unless it is null; each entry v becomes v / sqrt(1 + (v / ``reach``)²)
+        unless that is null. The inputs of the first layer are u, tanh(``slopes`` (u[``columns``] - ``thresholds``))
+        with all thresholds of the first column first, and the indicators. A layer is inputs times ``weights`` plus
+        ``bias``; between layers stands ``activation``: silu is v / (1 + exp(-v)), gelu the form with tanh.
+    ``rules`` and ``share`` of a classifier
+        Null, or one more network, as those of ``members``. The outputs for the posterior are (1 - ``share``) times
+        those of the members plus ``share`` times its own.
+    ``output`` of a classifier
+        Posterior log odds are (outputs + ``class_constants``) / ``temperature`` + ``intercepts``; their softmax are
+        the probabilities of ``classes``. The prediction has the least expected cost by ``costs`` [true, predicted],
+        after ``margin`` is taken off the log probabilities of all classes but the first; in a tie it is the last of
+        the tied classes.
+    ``base``
+        A log density of x. "gaussian": ``constant`` - \|z\|² / 2 with z = (x - ``mean``) ``whiten``. "mixture":
+        the log of the sum over ``parts``, each a "gaussian", of exp(``log_weights`` + its log density). "student":
+        ``constant`` - (ν + d) / 2 log(1 + \|z\|² / ν) with ν = ``degrees``; if ``per_column``, the sum over
+        columns of (ν + 1) / 2 log(1 + z² / ν) is taken off instead. "columns": independent normal numbers with
+        ``deviations`` where they are known, plus ``log_shares`` of the levels whose indicator is 1.
+    ``output`` of a density
+        The log density is base + output + ``constant``, plus, for encoded rows, the log slope of each known number:
+        entry k of ``values``, where k of the ``cuts`` are at or below it.
+
+    For a classifier, base + outputs + class constants are the log joint densities of its classes, up to one constant.
 
     Examples
     --------
