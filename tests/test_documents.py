@@ -122,7 +122,7 @@ def test_public_names_are_documented():
         assert ">>> " in text, name
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("plot_*.py")), ids=lambda path: path.stem)
 def test_examples_of_the_gallery_show_a_picture(path):
     assert path.read_text().rstrip().endswith("plt.show()")
 

@@ -220,7 +220,7 @@ def cell_check(losses, shuffled, independent):
     The baseline is the lesser loss of independent columns: those of the margins, or of the model on shuffled columns,
     where it may know the shape of a column better. A model that ignores relations has no gain over the second one.
     """
-    named = ("cell_gain", "cells told by the rest of the row")
+    named = ("cell_gain", "cells predicted by the rest of the row")
     error = np.sqrt(np.var(losses) / len(losses) + np.var(shuffled) / len(shuffled))
     gain = min(independent, shuffled.mean()) - losses.mean()
     note, verdict = "", GOOD

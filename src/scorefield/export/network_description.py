@@ -1,6 +1,6 @@
 """Fitted networks as named arrays: all that is needed to evaluate an exported model without this library.
 
-`docs/guide/shipping.rst` explains the parts, and a test evaluates them in a few lines of numpy.
+`export_json` explains the parts, and a test evaluates them in a few lines of numpy.
 """
 
 import jax

@@ -7,14 +7,15 @@ with the classes.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from scorefield import ScoreClassifier, ScoreDensity, ScoreFieldDisplay, posterior_score
-from scorefield.display.planes import grid_points, plane_of
 from scorefield.paper import make_gaussians
 
 X, y = make_gaussians(200, random_state=0)
-points = grid_points(plane_of(X).axes(X, 16))
+grid = np.linspace(X.min(axis=0), X.max(axis=0), 16)
+points = np.stack(np.meshgrid(*grid.T), axis=-1).reshape(-1, 2)
 models = {
     "logistic regression": LogisticRegression(),
     "score classifier": ScoreClassifier(ScoreDensity(model="gaussian")),
