@@ -6,7 +6,6 @@ import pathlib
 import posixpath
 import re
 import sys
-import textwrap
 import types
 
 import jax
@@ -94,10 +93,10 @@ def test_the_page_of_results_holds_all_committed_numbers(extension, tmp_path):
 
 
 def modules_of_page(path):
-    """Code of the blocks of a page whose captions are files, by module name."""
-    block = r"^\.\. code-block:: python\n   :caption: src/(.+)\.py\n\n((?:(?:   .*)?\n)+)"
-    blocks = re.findall(block, path.read_text(), flags=re.M)
-    return {file.replace("/", "."): textwrap.dedent(code) for file, code in blocks}
+    """Code of the files that a page includes under the names of modules, by these names."""
+    included = r"^\.\. literalinclude:: (.+)\n   :caption: src/(.+)\.py\n"
+    found = re.findall(included, path.read_text(), flags=re.M)
+    return {name.replace("/", "."): (path.parent / file).read_text() for file, name in found}
 
 
 @pytest.fixture
