@@ -19,11 +19,14 @@ from scorefield import (
     load_penguins,
 )
 from scorefield.display.displays import COLOURS
+from scorefield.evaluation.statistics import seed_means
 from scorefield.studies.benchmark.arms import OUR_CLASSIFIER
 from scorefield.studies.benchmark.classifiers import CLASSIFIERS
 from scorefield.studies.benchmark.oversampling import OVERSAMPLING
 from scorefield.studies.benchmark.summaries import METRICS, PROBABILITY_METRICS, Scores
 from scorefield.studies.engine.page import collect
+from scorefield.studies.paper.imbalanced import PAPER_10D, PAPER_FRAUD
+from scorefield.studies.paper.registry import FRAUD, IMBALANCED_10D
 
 HERE = pathlib.Path(__file__).parent
 COLUMNS = ["bill_length_mm", "bill_depth_mm"]
@@ -148,6 +151,32 @@ def draw_speed():
     return figure
 
 
+def draw_paper():
+    """F1 of the arms of the paper's two over-sampling experiments, beside the values that it prints."""
+    folder, experiments = HERE.parent / "results" / "paper", {"RF": IMBALANCED_10D, "XGB": FRAUD}
+    found = collect(experiments.values(), folder, seeds=None, quick=False)
+    printed = {IMBALANCED_10D.name: PAPER_10D["RF"], FRAUD.name: PAPER_FRAUD}
+    figure, axes = plt.subplots(2, 1, figsize=(6.4, 6.4), layout="constrained")
+    for ax, learner, (experiment, _, rows) in zip(axes, experiments, found, strict=True):
+        arms = list(
+            dict.fromkeys(row["arm"] for row in rows if row.get("learner") == learner and row.get("kind") == "arm")
+        )
+        for place, arm in enumerate(arms):
+            own = seed_means(rows, "f1", arm=arm, learner=learner)
+            colour = COLOURS[arm.startswith("ScoreOverSampler")]
+            ax.plot([own.low, own.high], [place, place], color=colour)
+            ax.plot(own.mean, place, "o", color=colour, label="our run, 95 % interval" if place == 0 else None)
+            if arm in printed[experiment.name]:
+                ax.plot(printed[experiment.name][arm][2], place, "x", color="black",
+                        label="printed in the paper" if place == 0 else None)  # fmt: skip
+        ax.set(xlabel="F1", title="simulation, forest" if learner == "RF" else "frauds, XGBoost")
+        ax.set_yticks(range(len(arms)), arms)
+        ax.invert_yaxis()
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
 def draw_benchmark():
     """Name to figure, from the committed rows of the benchmark."""
     folder = HERE.parent / "results" / "benchmark"
@@ -160,7 +189,7 @@ def draw_benchmark():
 
 if __name__ == "__main__":
     plt.rcParams["svg.hashsalt"] = "scorefield"  # the same file from the same rows
-    for name, figure in {**draw_benchmark(), "speed": draw_speed()}.items():
+    for name, figure in {**draw_benchmark(), "speed": draw_speed(), "paper": draw_paper()}.items():
         figure.savefig(HERE / "images" / f"{name}.svg", metadata={"Date": None})
     for name, figure in {**draw_cards(), "penguins": draw()}.items():
         stream = io.BytesIO()
