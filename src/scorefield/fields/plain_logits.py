@@ -70,11 +70,11 @@ class StackedNetworks:
         steps = np.tanh(self.slopes * (x[:n, self.columns, None] - self.thresholds))
         m, k = len(steps), x.shape[1]
         size = -(-n // BLOCK_ROWS) * BLOCK_ROWS
-        u = np.zeros((m, size, self.n_inputs // m), np.float32)
-        u[:, :n, :k] = x[:n]
-        u[:, :n, k : k + steps[0, 0].size] = steps.reshape(m, n, -1)
-        u[:, :n, k + steps[0, 0].size :] = inputs[:, d:]
-        u = u.reshape(m, size // BLOCK_ROWS, BLOCK_ROWS, -1)
+        beyond = k + self.thresholds[0].size
+        seen = np.zeros((m, size, self.n_inputs // m), np.float32)
+        seen[:, :n, :k], seen[:, :n, beyond:] = x[:n], inputs[:, d:]
+        seen[:, :n, k:beyond] = steps.reshape(m, n, -1)
+        u: Any = seen.reshape(m, size // BLOCK_ROWS, BLOCK_ROWS, -1)
         for weights, biases in zip(self.weights, self.biases, strict=True):
             u = silu(u @ weights + biases)
         units = np.moveaxis(u, 0, 2).reshape(size // BLOCK_ROWS, BLOCK_ROWS, -1)
