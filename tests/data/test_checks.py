@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
 
 from scorefield import (
     PriorCorrectedClassifier,
@@ -103,3 +104,26 @@ def test_missing_values_of_the_target_are_called_so(table, values):
             fit(mixed, holes)
     for y in targets(values).values():
         check_labels(y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.ndarray.tolist], ids=["array", "frame", "lists"])
+def test_several_labels_per_row_are_refused(table, form):
+    """The error names the way round, which works."""
+    several = form(np.column_stack([np.tile([0, 1], 20), np.tile([0, 0, 1, 1], 10)]))
+    for fit in (
+        ScoreClassifier(GAUSSIAN).fit,
+        ScoreOverSampler().fit_resample,
+        PriorCorrectedClassifier(LogisticRegression()).fit,
+        advise,
+    ):
+        with pytest.raises(ValueError, match="Expected one label for each row in y, got several"):
+            fit(table, several)
+    one_each = MultiOutputClassifier(ScoreClassifier(ScoreDensity("gaussian"))).fit(table, np.asarray(several))
+    assert one_each.predict(table).shape == (40, 2)
+
+
+def test_one_column_per_class_passes():
+    check_labels(np.eye(3)[[0, 1, 2, 0]])
+    check_labels(np.zeros((4, 1)))
+    with pytest.raises(ValueError, match="got several"):
+        check_labels(np.ones((4, 2)))

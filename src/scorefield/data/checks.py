@@ -20,9 +20,31 @@ def plain(label):
 
 
 def check_labels(y):
-    """Refuse a target with missing values, and labels of both text and numbers."""
+    """Refuse a target with missing values, several labels per row, and labels of both text and numbers."""
     check_all_given(y)
+    _check_one_each(y)
     check_one_kind(y)
+
+
+def _check_one_each(y):
+    """Refuse several labels per row; one column per class, as imbalanced-learn takes it, passes."""
+    shape = getattr(y, "shape", None)
+    several = len(shape) == 2 and shape[1] > 1 if shape else isinstance(y, list | tuple) and _holds_sets(y)
+    if not several or (shape and not issparse(y) and _is_indicator(np.asarray(y))):
+        return
+    raise ValueError(
+        "Expected one label for each row in y, got several; learn one model per label "
+        "(sklearn.multioutput.MultiOutputClassifier), or name each combination of labels and take that as the class."
+    )
+
+
+def _holds_sets(y):
+    return any(isinstance(each, list | tuple | set) and len(each) != 1 for each in y)
+
+
+def _is_indicator(y):
+    """True if every row has a single 1 beside zeros."""
+    return y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all())
 
 
 def check_all_given(y):
