@@ -42,8 +42,8 @@ MAX_ROWS, DRAWS, SHARE = 500, 5, 0.2
 GAPS = ("at random", "by others")
 
 
-def ours(X, seed):
-    return ScoreImputer(random_state=seed).fit(X).draws(X, DRAWS)
+def ours(method):
+    return lambda X, seed: ScoreImputer(method=method, random_state=seed).fit(X).draws(X, DRAWS)
 
 
 def our_median(X, seed):
@@ -71,7 +71,8 @@ def miceforest(X, seed):
 
 
 METHODS = {
-    "ours, draws": ours,
+    "ours": ours("auto"),
+    **{f"ours, {method}": ours(method) for method in ("draws", "neighbours", "leaves", "matching")},
     "ours, median of 9": our_median,
     "column mean": lambda X, seed: [SimpleImputer().fit_transform(X)],
     "neighbours": lambda X, seed: [KNNImputer().fit_transform(X)],

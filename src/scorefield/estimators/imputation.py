@@ -29,17 +29,19 @@ LEFT_ALONE = {"identifier": "taken for an identifier", "text": "free text", "con
 
 @stored_by_public_name
 class ScoreImputer(TransformerMixin, BaseEstimator):
-    """Fill the gaps of a table with values that go with the known cells.
+    """Fill the missing values of a table with values that go with the known cells.
 
-    One energy over numbers and categories is learned from all rows, those with gaps included. Known cells are never
-    changed. Identifiers and free text are not modelled, and a column without a known cell tells nothing: their missing
-    cells stay, with a warning that names the columns. ``columns={"Cabin": "category"}`` fills an identifier too.
+    One energy over numbers and categories is learned from all rows, those with missing values included. Its draws are
+    made sharp: each missing cell is copied from a fitted row, its donor, that resembles the drawn one. Known cells are
+    never changed. Identifiers and free text are not modelled, and a column without a known cell tells nothing: their
+    missing cells stay, with a warning that names the columns. ``columns={"Cabin": "category"}`` fills an identifier
+    too.
 
     Parameters
     ----------
     n_draws : int, default=1
-        With 1, :meth:`transform` fills a gap with one draw, so that the completed table keeps its spread and its
-        correlations. With more, it takes the median of that many draws for numbers and the commonest level for
+        With 1, :meth:`transform` fills a missing cell with one draw, so that the completed table keeps its spread and
+        its correlations. With more, it takes the median of that many draws for numbers and the commonest level for
         categories: closer to the true cell on average, but with too little spread.
     columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
@@ -52,10 +54,28 @@ class ScoreImputer(TransformerMixin, BaseEstimator):
     verbose : int, default=0
     constraints : None, str or list, default=None
         Relations between columns that filled rows keep exactly, such as ``"start <= end"`` or ``"total == a + b"``; see
-        :class:`ScoreClassifier`. Rows whose known cells violate one are left as they came, with a warning.
+        :class:`ScoreClassifier`. Rows whose known cells violate one are left as they came, with a warning; rows that
+        donors do not bring within them take draws that lie within.
+    method : {"auto", "draws", "neighbours", "leaves", "matching"}, default="auto"
+        Where the values of missing cells come from:
+
+        - "draws": the energy itself. Values are possible ones, but blurred where columns determine each other.
+        - "neighbours": one of the five fitted rows nearest to the drawn row, where columns count by what they tell of
+          the missing one. Costs next to nothing.
+        - "leaves": a row in the same leaf of a forest that is fitted to each column.
+        - "matching": one of the five rows whose value boosting predicts most alike; levels by their probabilities.
+        - "auto": of the last three, the one with the least energy distance between held-out known cells and what it
+          fills them with; "neighbours" for more than 64 columns. Plain draws take no part, since the energy has learned
+          from these cells.
 
     Attributes
     ----------
+    method_ : str
+        The method that fills missing cells.
+    method_scores_ : dict
+        Energy distance of each method that was compared, lower is better; empty if none was.
+    donors_ : dict of arrays
+        Up to 1,024 fitted rows that cells are copied from; a stored imputer contains them.
     left_alone_ : dict
         Name of each column that is not filled, and why.
     n_features_in_ : int
