@@ -105,7 +105,7 @@ def data_folder(data_home=None):
 
 
 def load_penguins():
-    """Penguins of Palmer Station: 344 rows, three species, numbers and text, with gaps.
+    """Penguins of Palmer Station: 344 rows, three species, numbers and text, with missing values.
 
     K. B. Gorman and the Palmer Station LTER measured them (Gorman, Williams & Fraser, 2014). This is the table of the R
     package palmerpenguins, which is in the public domain (CC0). Needs pandas.

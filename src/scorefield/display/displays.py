@@ -305,7 +305,7 @@ class SamplesDisplay:
     ):  # fmt: skip
         """Draw two tables on the plane of ``rows``; the second may be a list of tables.
 
-        Two columns of a DataFrame may be chosen whatever the others hold; rows with gaps in them are left out.
+        Two columns of a DataFrame may be chosen whatever the others hold; rows that miss one of them are left out.
         """
         parts = generated if isinstance(generated, list) else [generated]
         plane, read = _reader(rows, features)

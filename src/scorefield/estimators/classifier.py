@@ -225,12 +225,12 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), str or path
-            Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types and with gaps for the joint
-            model; or a Parquet file, or a folder of Parquet files, which need not fit into memory. Files of few rows
-            are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
+            Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types, with missing values,
+            for the joint model; or a Parquet file, or a folder of them, which need not fit into memory. Files of few
+            rows are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
             buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
         y : array-like of shape (n,) or str
-            Labels; or the name of their column in the files. If other columns have gaps or hold no numbers, up to
+            Labels; or the name of their column in the files. If other columns have missing values or no numbers, up to
             100,000 random rows of the files are learned from, small classes whole and weighted.
         sample_weight : array-like of shape (n,), default=None
             Weights of rows: one of 2 counts as two rows, one of 0 leaves the row out. Their size matters for what
@@ -521,7 +521,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def grad_log_density(self, X):
         """The score field of every class at each row, shape (n, classes, d).
 
-        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 at gaps.
+        For mixed tables d counts the columns of numbers, and the field is that of their normal scores, 0 where missing.
         """
         X = self._read(X)
         self._need_density()

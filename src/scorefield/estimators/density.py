@@ -428,8 +428,8 @@ class ScoreDensity(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Diagnosis
             Prints as a table. Values are attributes: ``score_gain`` (gain in the denoising score-matching loss over no
             field, in units of a Gaussian's gain), ``stein_p_value`` (kernel Stein test; with few rows it finds gross
-            errors only), ``cell_gain`` (mixed tables: nats by which cells are better told from draws of their column
-            than by independent columns), ``path_gap``, ``anchor_error``, ``acceptance``, ``r_hat``,
+            errors only), ``cell_gain`` (mixed tables: nats by which cells are better predicted by the other cells
+            of their rows than by independent columns), ``path_gap``, ``anchor_error``, ``acceptance``, ``r_hat``,
             ``effective_draws`` and ``diverged``.
         """
         check_is_fitted(self)

@@ -29,9 +29,9 @@ def resample_to_parquet(sampler, frame, target, folder):
     are fitted here too, unless there are several and ``joblib.parallel_config`` sends them elsewhere. All other rows
     stay in their partitions, which are written as they are, one file each; the new rows follow in files of their own.
     The rows of a table of numbers are those that ``sampler.fit_resample`` gives for the whole table, with the same
-    ``random_state``, for ``purpose="sharing"``. A table with gaps or other columns is learned from its rare rows and
-    10,000 of the others; for ``purpose="learning"`` the teacher learns from the rare rows and up to 100,000 of the
-    others, which are weighted so that classes keep their shares.
+    ``random_state``, for ``purpose="sharing"``. A table with missing values or other columns is learned from its rare
+    rows and 10,000 of the others; for ``purpose="learning"`` the teacher learns from the rare rows and up to 100,000
+    of the others, which are weighted so that classes keep their shares.
 
     Parameters
     ----------

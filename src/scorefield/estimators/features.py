@@ -30,7 +30,7 @@ class ScoreFeatures(TransformerMixin, BaseEstimator):
     ----------
     density : None or ScoreDensity, default=None
         The field; None is ``ScoreDensity()``. In mixed tables it is that of the normal scores of the number columns,
-        given the rest of the row, 0 at gaps.
+        given the rest of the row, 0 where missing.
     per_class : bool, default=False
         One field per class of y (columns of all classes side by side) instead of one for all rows.
     passthrough : bool, default=False

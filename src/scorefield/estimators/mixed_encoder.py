@@ -15,7 +15,7 @@ from scorefield.estimators.table_input import checked_table
 
 @stored_by_public_name
 class MixedEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table of mixed columns with gaps as an array of numbers.
+    """Encode a table of mixed columns with missing values as an array of numbers.
 
     Columns are recognised as by :func:`describe_columns`. Numbers come first, then categories. Ordered levels, flags
     and dates are numbers; identifiers, free text and constants are left out.
@@ -23,10 +23,10 @@ class MixedEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     form : {"codes", "filled", "one-hot"}, default="codes"
-        "codes" gives categories as whole numbers and gaps as NaN, for trees and gradient boosting. "filled" replaces
-        gaps by the mean of a column of numbers, and by a level of their own among categories. "one-hot" also has one
-        column per level and one that marks the gaps of each column, and standardises numbers: for linear models,
-        neighbours and networks.
+        "codes" gives categories as whole numbers and missing values as NaN, for trees and gradient boosting. "filled"
+        replaces missing values by the mean of a column of numbers, and by a level of their own among categories.
+        "one-hot" also has one column per level and one that marks the missing values of each column, and standardises
+        numbers: for linear models, neighbours and networks.
     columns : None or dict, default=None
         Kinds of columns by name, for those that :func:`describe_columns` takes for something else.
 

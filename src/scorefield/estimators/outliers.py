@@ -35,7 +35,7 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
         an outlier scores more than 1.5 interquartile ranges below the lower quartile of the training rows, as in a box
         plot. On Gaussian rows without outliers that is 4.8 % of them in two columns and 1.9 % in ten.
     n_draws : int, default=8
-        Draws per row with gaps; see Notes.
+        Draws per row with missing values; see Notes.
     random_state : None, int or generator, default=None
         Seeds a density without a ``random_state`` of its own, and the draws. The same fitted detector scores the same
         table in the same way.
@@ -51,10 +51,10 @@ class ScoreOutlierDetector(OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    Log densities of rows with different gaps cannot be compared, since they are densities of different cells. A row
-    with gaps is therefore completed by draws given its known cells, and its score is the mean over the draws. That is
-    the log density of the known cells less the entropy of the others given them: a gap is neither typical nor odd. A
-    row of nothing but gaps is typical.
+    Log densities of rows that miss different cells cannot be compared, since they are densities of different cells. A
+    row with missing values is therefore completed by draws given its known cells, and its score is the mean over the
+    draws: the log density of the known cells less the entropy of the others given them. A missing value is neither
+    typical nor odd, and a row without any known cell is typical.
 
     In mixed tables numbers are measured as normal scores, so that units do not matter. Those of extreme numbers grow
     with the distance from the bulk of their column, also among the training rows, where the rank alone would make them

@@ -30,7 +30,7 @@ PURPOSES = ("learning", "sharing")
 
 @stored_by_public_name
 class ScoreOverSampler(BaseOverSampler):
-    """Over-sample classes with new rows: by default rows for a learner, else those of the class's own law.
+    """Over-sample classes with new rows: by default rows for a learner, else rows that follow the class's distribution.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class ScoreRegressionOverSampler(BaseEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n, d)
-            Mixed types and gaps are allowed.
+            Mixed types and missing values are allowed.
         y : array-like of shape (n,)
             Numbers.
 

@@ -184,7 +184,7 @@ def advise(
     Parameters
     ----------
     X : array, DataFrame or pyarrow table of shape (n, d)
-        Columns of mixed types, with gaps. An estimator that does not take them is given numbers by
+        Columns of mixed types, with missing values. An estimator that does not take them is given numbers by
         :class:`MixedEncoder`, and SMOTE is then the variant for categories.
     y : array-like of shape (n,)
         Labels of two or more classes.

@@ -215,7 +215,7 @@ def compare_tables(real, synthetic, held_out=None, *, columns=None, random_state
     Parameters
     ----------
     real, synthetic : array, DataFrame or pyarrow table
-        Tables with the same columns in the same order, of mixed types and with gaps.
+        Tables with the same columns in the same order, of mixed types, with missing values.
     held_out : None or table like the real one
         Rows that the generator has not seen, from the same source as the real ones; they show what it remembers.
     columns : None or dict

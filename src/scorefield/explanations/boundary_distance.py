@@ -52,7 +52,7 @@ def boundary_distance(model, X, scale=None, tol=1e-4, max_iter=100):
     Parameters
     ----------
     model : as in :func:`explain`
-        In a mixed table the numbers move, as normal scores; categories, spikes and gaps are held.
+        In a mixed table the numbers move, as normal scores; categories, spikes and missing cells are held.
     X : array or DataFrame of shape (n, d)
     scale : None or array of shape (d,)
         Units of the columns. None takes the standard deviations that a ScoreClassifier or StandardScaler knows, and

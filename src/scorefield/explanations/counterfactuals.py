@@ -80,7 +80,7 @@ def counterfactuals(model, X, target=None, fixed=(), n=3, random_state=0):
     Parameters
     ----------
     model : fitted ScoreClassifier
-        Of numbers, or of a mixed table with gaps.
+        Of numbers, or of a mixed table with missing values.
     X : array or DataFrame of shape (n_rows, d)
         Rows that the model puts into another class.
     target : label, default=None

@@ -81,7 +81,7 @@ def explain(model, X, label=None, baseline=None, progress=None):
     Parameters
     ----------
     model : fitted ScoreClassifier, LogisticRegression, pipeline of scalers and one of them, or jax function
-        As in :func:`posterior_score`; a :class:`ScoreClassifier` may be one of a mixed table with gaps.
+        As in :func:`posterior_score`; a :class:`ScoreClassifier` may be one of a mixed table with missing values.
     X : array or DataFrame of shape (n, d)
     label : label, or index of the logit for a function; default=None
         The class to explain. None takes the second of two classes, and the predicted one of more.

@@ -120,8 +120,9 @@ def encode_rows(model, X):
     """The rows of a table as the exported graph of a model takes them.
 
     Rows of a table of numbers are checked and otherwise as they are. Those of a mixed table become flat rows of p
-    numbers, p flags and q codes: the normal scores of the columns of numbers, with gaps filled by regression on the
-    known ones; 1 where a number is known and 0 at a gap or a spike; and the level of each category, -1 at a gap.
+    numbers, p flags and q codes: the normal scores of the columns of numbers, where missing ones are filled by
+    regression on the known ones; 1 where a number is known and 0 where it is missing or a spike; and the level of each
+    category, -1 where it is missing.
 
     Parameters
     ----------
