@@ -227,8 +227,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X : array-like of shape (n, d), str or path
             Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types, with missing values,
             for the joint model; or a Parquet file, or a folder of them, which need not fit into memory. Files of few
-            rows are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from a
-            buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
+            rows are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from
+            a buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
         y : array-like of shape (n,) or str
             Labels; or the name of their column in the files. If other columns have missing values or no numbers, up to
             100,000 random rows of the files are learned from, small classes whole and weighted.
