@@ -127,6 +127,17 @@ def test_examples_of_the_gallery_show_a_picture(path):
     assert path.read_text().rstrip().endswith("plt.show()")
 
 
+def test_documents_and_examples_import_public_modules_alone():
+    for path in [*PAGES, *(ROOT / "examples").rglob("*.py")]:
+        modules = re.findall(r"(?:from|import) (scorefield[\w.]*)", path.read_text())
+        assert set(modules) <= {"scorefield", "scorefield.paper"}, path
+
+
+def test_pages_of_the_guide_are_short():
+    for path in (ROOT / "docs" / "guide").glob("*.rst"):
+        assert len(path.read_text().splitlines()) <= 150, path
+
+
 def test_tests_and_code_that_a_page_names_exist():
     text = (ROOT / "docs" / "guide" / "exact.rst").read_text()
     rows = text.split("   * - ")[2:]  # the first is the head of the table
