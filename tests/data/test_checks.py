@@ -127,3 +127,9 @@ def test_one_column_per_class_passes():
     check_labels(np.zeros((4, 1)))
     with pytest.raises(ValueError, match="got several"):
         check_labels(np.ones((4, 2)))
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "groups"])
+def test_an_over_sampler_refuses_what_it_would_ignore(table, name):
+    with pytest.raises(ValueError, match=f"Expected no {name} in fit_resample.*teacher=FrozenEstimator"):
+        ScoreOverSampler().fit_resample(table, [0, 1] * 20, **{name: np.ones(40)})

@@ -201,6 +201,12 @@ class ScoreOverSampler(BaseOverSampler):
         X_resampled : like X, with a fresh index
         y_resampled : like y
         """
+        given = [name for name, value in params.items() if value is not None]
+        if given:
+            raise ValueError(
+                f"Expected no {', '.join(given)} in fit_resample, which draws rows of equal weight; fit a teacher with "
+                "it and give teacher=FrozenEstimator(ScoreClassifier().fit(X, y, ...))."
+            )
         self._validate_params()
         self.check_settings()
         check_labels(y)
