@@ -83,15 +83,16 @@ def _typical(draws, layout):
 
 
 def _all_cells(key, model, filling, rows, numbers, n):
-    """`Cells` of rows, n times."""
+    """`Cells` of rows, n times, one after the other."""
     fitted = filling.rows is not None and np.array_equal(filling.rows, rows)
     drawn = list(filling.completed[:n]) if fitted else []
     if len(drawn) < n:
         drawn += list(_drawn(key, model, rows, n - len(drawn)))
-    if filling.method == "draws":
-        return [cells_of(model.space, own, numbers) for own in drawn]
-    return [_copied(host_rng(key, Stream.DONORS, draw), model, filling, rows, numbers, draw, own)
-            for draw, own in enumerate(drawn)]  # fmt: skip
+    for draw, own in enumerate(drawn):
+        if filling.method == "draws":
+            yield cells_of(model.space, own, numbers)
+        else:
+            yield _copied(host_rng(key, Stream.DONORS, draw), model, filling, rows, numbers, draw, own)
 
 
 def _copied(rng, model, filling, rows, numbers, draw, drawn):
