@@ -29,6 +29,10 @@ def mixed(rng):
     return np.hstack([rng.normal(size=(N, 2)), known, codes]).astype(np.float32), LAYOUT
 
 
+def categories(rng):
+    return rng.integers(-1, 3, (N, 2)).astype(np.float32), RowLayout(0, (3, 3), ((-1, 0), (-1, 1)), (False, True))
+
+
 def random_weights(rng, network):
     """A network with random weights and biases in all layers."""
     return dataclasses.replace(
@@ -40,9 +44,9 @@ def random_weights(rng, network):
 
 def sparse_rules(rng, layout, d, n_classes):
     """A network as `mean_network` makes it: copies of columns with one step each, few weights, units without use."""
-    n_steps, n_units, n_indicators = 16, 8, layout.n_indicators if layout else 0
+    n_steps, n_units, n_indicators = 16 if d else 0, 8, layout.n_indicators if layout else 0
     columns = tuple(range(d, d + n_steps))
-    copies = np.eye(d)[:, rng.integers(0, d, n_steps)]
+    copies = np.eye(d)[:, rng.integers(0, max(d, 1), n_steps)]
     first = rng.normal(size=(d + 2 * n_steps + n_indicators, n_units))
     first[rng.uniform(size=first.shape) < 0.8] = 0.0
     first[d : d + n_steps] = 0.0
@@ -70,7 +74,7 @@ def energies(rng, rows, layout, n_classes, *, n_layers=2, with_rules=True):
     return dataclasses.replace(joint, rules=sparse_rules(rng, layout, d, n_classes), share=np.float32(0.3))
 
 
-@pytest.mark.parametrize("table", [numbers, mixed])
+@pytest.mark.parametrize("table", [numbers, mixed, categories])
 @pytest.mark.parametrize(
     ("n_classes", "options"), [(2, {}), (3, {"with_rules": False}), (3, {"n_layers": 1}), (2, {"n_layers": 0})]
 )
@@ -86,7 +90,7 @@ def test_they_are_those_of_the_compiled_function(rng, table, n_classes, options)
     assert np.abs(PlainLogits(one_less)(rows) - expected).max() > 0.01  # negative control
 
 
-@pytest.mark.parametrize("table", [numbers, mixed])
+@pytest.mark.parametrize("table", [numbers, mixed, categories])
 def test_a_row_has_the_same_bits_beside_any_others(rng, table):
     rows, layout = table(rng)
     logits = PlainLogits(energies(rng, rows, layout, 3))

@@ -66,19 +66,18 @@ class StackedNetworks:
 
     def __call__(self, inputs: np.ndarray) -> np.ndarray:
         n, d = len(inputs), len(self.rotation)
-        x = view(in_blocks(inputs[:, :d]), self.rotation).reshape(-1, d + self.rotation.shape[1])
+        k, size = d + self.rotation.shape[1], -(-n // BLOCK_ROWS) * BLOCK_ROWS
+        x = view(in_blocks(inputs[:, :d]), self.rotation).reshape(size, k)
         steps = np.tanh(self.slopes * (x[:n, self.columns, None] - self.thresholds))
-        m, k = len(steps), x.shape[1]
-        size = -(-n // BLOCK_ROWS) * BLOCK_ROWS
-        beyond = k + self.thresholds[0].size
+        m, beyond = len(steps), k + self.thresholds[0].size
         seen = np.zeros((m, size, self.n_inputs // m), np.float32)
         seen[:, :n, :k], seen[:, :n, beyond:] = x[:n], inputs[:, d:]
-        seen[:, :n, k:beyond] = steps.reshape(m, n, -1)
-        u: Any = seen.reshape(m, size // BLOCK_ROWS, BLOCK_ROWS, -1)
+        seen[:, :n, k:beyond] = steps.reshape(m, n, beyond - k)
+        u: Any = seen.reshape(m, size // BLOCK_ROWS, BLOCK_ROWS, self.n_inputs // m)
         for weights, biases in zip(self.weights, self.biases, strict=True):
             u = silu(u @ weights + biases)
-        units = np.moveaxis(u, 0, 2).reshape(size // BLOCK_ROWS, BLOCK_ROWS, -1)
-        return (units @ self.last + self.constants).reshape(size, -1)[:n]
+        units = np.moveaxis(u, 0, 2).reshape(size // BLOCK_ROWS, BLOCK_ROWS, len(self.last))
+        return (units @ self.last + self.constants).reshape(size, len(self.constants))[:n]
 
 
 class SparseNetwork:
@@ -125,4 +124,4 @@ def in_blocks(rows: np.ndarray) -> np.ndarray:
     n_blocks = -(-len(rows) // BLOCK_ROWS)
     padded = np.zeros((n_blocks * BLOCK_ROWS, rows.shape[1]), np.float32)
     padded[: len(rows)] = rows
-    return padded.reshape(n_blocks, BLOCK_ROWS, -1)
+    return padded.reshape(n_blocks, BLOCK_ROWS, rows.shape[1])

@@ -15,7 +15,8 @@ from scorefield.inference.functions import OfRawRows, Plus, Times
 
 # Rows up to which logits are computed in numpy. On one core numpy takes a tenth of the time of a compiled call or less
 # for one row, and 1.0 to 1.4 times its time for 2,048, where a first call compiles for a third of a second as well.
-FEW_ROWS = 2048
+# Fewer than the pieces of partitions (`data.dask`): these have the rounding of large tables.
+FEW_ROWS = 1024
 STATE = (
     "color",
     "start_rows",
