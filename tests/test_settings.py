@@ -132,7 +132,7 @@ CLASSIFIER = {
         "label_weight": [Acts(0.0), Refused(0.5, SEPARATE)],
         "denoising_weight": [Acts(0.2), Refused(0.2, SEPARATE)],
         "rules": [Acts(None), Refused(None, SEPARATE)],
-        "common_per_rare": Unseen("acts on classes of over 50,000 rows, see test_row_choice"),
+        "common_per_rare": Unseen("acts on classes of over 20,000 rows, see test_row_choice"),
         "n_members": [Acts(2), Refused(2, SEPARATE)],
         "priors": Acts("equal"),
         "costs": Acts([[0, 20], [1, 0]]),

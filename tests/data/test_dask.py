@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import signal
 import time
 
 import cloudpickle
@@ -17,6 +18,7 @@ from sklearn.neighbors import KernelDensity
 from scorefield import ScoreClassifier, ScoreDensity, ScoreOverSampler, resample_to_parquet
 from scorefield.data.files import whole_folder
 from scorefield.estimators.distributed import _key_patterns
+from scorefield.models import row_choice
 
 REASON = "dask is an extra: pip install scorefield[dask]"
 dask = pytest.importorskip("dask", reason=REASON)
@@ -473,6 +475,29 @@ def test_grid_search_on_workers(processes, rows, labels):
     np.testing.assert_array_equal(here["mean_test_accuracy"], there["mean_test_accuracy"])
     assert set(there["split0_test_process"]) <= set(processes.run(os.getpid).values())
     assert set(here["split0_test_process"]) == {os.getpid()}
+
+
+def die_once(part, flag):
+    """The process ends in the middle of its first partition."""
+    try:
+        flag.touch(exist_ok=False)
+    except FileExistsError:
+        return part
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_fit_survives_a_killed_worker(processes, table, tmp_path, monkeypatch):
+    """What was lost is counted and chosen again: the bits are those of a fit in memory."""
+    monkeypatch.setattr(row_choice, "MOST_ROWS", 500)
+    light = ScoreClassifier(n_members=1, hidden=(16, 16), max_steps=50, random_state=0)
+    labelled = table.assign(rare=(table["a"] > 1.3).astype(int))
+    expected = light.fit(table, labelled["rare"]).predict_proba(table)
+    before, flag = set(processes.run(os.getpid).values()), tmp_path / "died"
+    frame = in_parts(labelled).map_partitions(die_once, flag, meta=labelled.iloc[:0])
+    np.testing.assert_array_equal(light.fit(frame, "rare").predict_proba(table), expected)
+    assert flag.exists()
+    processes.wait_for_workers(2, timeout=60)
+    assert set(processes.run(os.getpid).values()) != before
 
 
 def test_a_killed_worker(processes, rows):

@@ -1,8 +1,7 @@
-"""Fits to Parquet files that are read in parts: moments, class shares, folds, sorted files, bad files, commands."""
+"""Fits to Parquet files that are read in parts: chosen rows, class shares, sorted files, bad files, commands."""
 
 import sys
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,15 +9,9 @@ from scipy.stats import kstest
 from sklearn.metrics import roc_auc_score
 
 from scorefield import ScoreClassifier, ScoreDensity
-from scorefield._jax.batching import standardized
-from scorefield.data import buffer
-from scorefield.data.buffer import Moments, RowBuffer
 from scorefield.data.parquet import ParquetTable
-from scorefield.data.scaling import column_units
-from scorefield.estimators import classifier
-from scorefield.models import joint_model, training_plan
-from scorefield.training import loop as training
-from scorefield.training.loop import train_many
+from scorefield.models import row_choice
+from scorefield.models.row_choice import choose_ranks
 
 N = 12_000
 SMALL = {"n_members": 2, "hidden": (32,), "max_steps": 600, "random_state": 0}
@@ -37,9 +30,10 @@ def make(n, seed):
 
 @pytest.fixture
 def small(monkeypatch):
-    """A buffer that the test tables do not fit into."""
-    monkeypatch.setattr(buffer, "BUFFER_ROWS", 4096)
-    monkeypatch.setattr(buffer, "KEPT_ROWS", 500)
+    """Bounds that the test tables do not fit into."""
+    monkeypatch.setattr(row_choice, "MOST_ROWS", 2000)
+    monkeypatch.setattr(row_choice, "MOST_MIXED", 1000)
+    monkeypatch.setattr(row_choice, "WHOLE", 500)
 
 
 @pytest.fixture(scope="module")
@@ -52,191 +46,39 @@ def write(table, path, rows=500):
     return path
 
 
-def test_moments_in_parts_are_those_of_the_whole(rng):
-    mixing = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]])
-    X = (rng.normal(size=(5000, 3)) @ mixing) * [1.0, 1e-30, 1e6] + [1e8, 0.0, -3e6]
-    moments = Moments()
-    for part in np.split(X, [1, 7, 1000, 1003, 4000]):
-        moments.add(part)
-    mean, scale, covariance = moments.units(X.dtype)
-    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14, atol=1e-43)
-    units = np.array([1.0, 1e-30, 1e6])
-    expected = np.cov((X - X.mean(axis=0)) / units, rowvar=False, bias=True)
-    # A column of 1e8 + N(0, 1) is stored to 1.5e-8, so its moments are no better.
-    np.testing.assert_allclose(covariance * np.outer(scale / units, scale / units), expected, atol=1e-7)
-    naive = np.mean(X[:, 0] ** 2) - np.mean(X[:, 0]) ** 2  # the control: sums of squares lose all digits
-    assert abs(naive - expected[0, 0]) > 0.1
-
-
-def test_units_of_a_file_are_those_of_its_table(tmp_path, small, tables, key):
-    table = tables[0].assign(d=0.1, e=np.arange(N) > N // 2, f=np.arange(N))
-    source = ParquetTable(write(table, tmp_path / "t.parquet"), "y")
-    found = RowBuffer(key, source, 5)
-    X = table[source.names].to_numpy(np.float64)
-    mean, scale = column_units(X)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.scale, scale, rtol=1e-9)
-    np.testing.assert_allclose(
-        found.covariance, np.cov(standardized(X, mean, scale), rowvar=False, bias=True), atol=1e-5
-    )
-
-
-def test_shares_are_those_of_the_file_and_memory_is_bounded(tmp_path, small, key):
-    counts = np.array([7000, 4595, 400, 5])
-    table = make(N, 0).assign(y=np.repeat([0, 1, 2, 3], counts))
-    found = RowBuffer(key, ParquetTable(write(table, tmp_path / "t.parquet"), "y"), 5)
-    assert found.kept.tolist() == [False, False, True, True]
-    assert [len(rows) for rows in found.rows[2:]] == [400, 5]
-    assert len(found.pooled()[0]) <= buffer.BUFFER_ROWS + buffer.KEPT_ROWS + len(counts)
-    drawn = np.array([np.bincount(found.refill()[0][1], minlength=4) for _ in range(200)])
-    expected = counts / N * buffer.BUFFER_ROWS
-    assert (np.abs(drawn - expected) < 1).all()
-    assert (drawn.sum(axis=1) == buffer.BUFFER_ROWS).all()
-    part = expected % 1  # of a row: rounded up that often
-    error = np.sqrt(part * (1 - part) / len(drawn))
-    assert (np.abs(drawn.mean(axis=0) - expected) < 4 * error + 1e-9).all()
-
-
-def test_the_buffer_stays_a_uniform_sample_of_a_sorted_file(tmp_path, small, key):
-    table = make(N, 0).assign(row=np.arange(N) / N, y=np.repeat([0, 1], [N - 3000, 3000]))
-    found = RowBuffer(key, ParquetTable(write(table, tmp_path / "t.parquet"), "y"), 5)
-
-    def places():
-        return np.rint((found.rows[0][:, -1] * found.scale[-1] + found.mean[-1]) * N) / N
-
-    def fair(places):
-        return kstest(places, "uniform", args=(0, 1 - 3000 / N)).pvalue > 1e-3
-
-    before = places()
-    assert fair(before)
-    assert not fair(table["row"][: len(before)])  # the control: the first rows of the file
-    for _ in range(12):  # one and a half times the buffer
-        found.refill()
-    after = places()
-    assert fair(after)
-    assert len(set(after)) == len(after)
-    assert np.mean(np.isin(after, before)) < 0.5  # a renewed row is an old one by chance, 4096 / 12000
-
-
-def spy(monkeypatch):
-    """What the trainer is given: held-out tables, and all tables that each member trains on."""
-    seen = {}
-
-    def training(key, models, tables, objective, *, splits, refill, **options):
-        def sides(table, splits, side):
-            return [tuple(leaf[getattr(split, side)] for leaf in table[:2]) for split in splits]
-
-        seen["held"], seen["kept"] = sides(*tables, splits, "held"), [[t] for t in sides(*tables, splits, "kept")]
-
-        def recorded():
-            fresh, fresh_parts = refill()
-            for known, table in zip(seen["kept"], sides(*fresh, fresh_parts, "kept"), strict=True):
-                known.append(table)
-            return fresh, fresh_parts
-
-        return train_many(key, models, tables, objective, splits=splits, refill=recorded, **options)
-
-    monkeypatch.setattr(joint_model, "ROWS_PER_ROTATED", np.inf)  # all members in one call
-    monkeypatch.setattr(joint_model, "train_many", training)
-    return seen
-
-
-@pytest.mark.parametrize("side_by_side", [1, 100])
-def test_held_out_rows_never_train_and_every_row_group_is_reached(tmp_path, small, tables, monkeypatch, side_by_side):
-    monkeypatch.setattr(training, "MODELS_PER_PROGRAM", {jax.default_backend(): side_by_side})
-    monkeypatch.setattr(training_plan, "PATIENCE", 1000)
-    monkeypatch.setattr(buffer, "REFRESH", 1)
-    table = tables[0].assign(c=np.arange(N))  # the number of the row
-    seen = spy(monkeypatch)
-    model = ScoreClassifier(**SMALL).fit(write(table, tmp_path / "t.parquet"), "y")
-
-    def numbers(part):
-        space = model.model_.space
-        return set(np.rint(part[0][:, -1] * space.scale[-1] + space.mean[-1]).astype(int).tolist())
-
-    held = [numbers(part) for part in seen["held"]]
-    trained = [set().union(*map(numbers, parts)) for parts in seen["kept"]]
-    for own, rows in zip(held, trained, strict=True):
-        assert len(own) > 500
-        assert not own & rows
-        assert {row // 500 for row in rows} == set(range(N // 500))
-    assert held[0] & trained[1]  # the control: rows are told apart, and train the members that do not hold them out
-    assert len(trained[0]) > 2 * buffer.BUFFER_ROWS
-
-
-def test_a_file_that_fits_the_buffer_is_fitted_as_in_memory(tmp_path, tables):
+@pytest.mark.parametrize("n", [400, N])
+def test_a_file_is_fitted_as_its_table_in_memory(tmp_path, small, tables, n):
+    """To the bit: whole where it is small, else of the same rows."""
     train, test = tables
     labels = np.where(train["y"], "yes", "no")
-    small = train[COLUMNS].astype({"c": np.float32}).assign(y=labels)[:2000]
-    whole = ScoreClassifier(**SMALL).fit(small[COLUMNS], small["y"])
-    streamed = ScoreClassifier(**SMALL).fit(str(write(small, tmp_path / "t.parquet")), "y")
+    light = SMALL | {"max_steps": 50, "n_members": 1, "common_per_rare": 1}
+    table = train[COLUMNS].astype({"c": np.float32}).assign(y=labels)[:n]
+    whole = ScoreClassifier(**light).fit(table[COLUMNS], table["y"])
+    path = str(write(table, tmp_path / "t.parquet"))
+    streamed = ScoreClassifier(**light).fit(path, "y")
     np.testing.assert_array_equal(whole.predict_proba(test[COLUMNS]), streamed.predict_proba(test[COLUMNS]))
     assert streamed.predict(test[COLUMNS]).dtype == whole.predict(test[COLUMNS]).dtype
     assert streamed.feature_names_in_.tolist() == COLUMNS
+    assert streamed.n_rows_learned_ == whole.n_rows_learned_ <= min(n, 2000)
+    np.testing.assert_array_equal(streamed.frequencies_, whole.frequencies_)
+    other = ScoreClassifier(**light | {"random_state": 1}).fit(path, "y")  # the control
+    assert (other.predict_proba(test[COLUMNS]) != streamed.predict_proba(test[COLUMNS])).any()
 
 
-def in_file_order(self):
-    """A refill that does not shuffle: the next row group as it lies in the file."""
-    self.visits = (self.visits + 1) % len(self.source.groups)
-    rows, labels, folds = (np.concatenate(leaf) for leaf in zip(*self._folded(self.visits), strict=True))
-    return (self._to_units(rows), labels.astype(np.int32)), folds
+def test_the_rows_of_a_sorted_file_are_a_fair_sample(tmp_path, small, rng):
+    table = make(N, 0).assign(row=np.arange(N) / N, y=np.repeat([0, 1], [N - 500, 500]))
+    source = ParquetTable(write(table, tmp_path / "t.parquet"), "y")
+    rows, codes = source.rows_of(choose_ranks(rng, source.counts, 5))
+    assert np.bincount(codes).tolist() == [1500, 500]
+    own = table.set_index("row").loc[rows[:, -1]]
+    assert (own["y"].to_numpy() == codes).all()
+    np.testing.assert_array_equal(own[COLUMNS].to_numpy(), rows[:, :3])
 
+    def fair(places):
+        return kstest(places, "uniform", args=(0, 1 - 500 / N)).pvalue > 1e-3
 
-def log_loss(model, test):
-    """Losses of the rows."""
-    return -model.predict_log_proba(test[COLUMNS])[np.arange(len(test)), test["y"]]
-
-
-def log_density(model, test):
-    return model.score_samples(test[COLUMNS])
-
-
-def excess(judge, model, others, test):
-    """Mean difference of a fit from fits of other seeds in memory, in standard errors of test rows and of the seed."""
-    known = np.array([judge(other, test) for other in others])
-    difference = judge(model, test) - known.mean(axis=0)
-    return difference.mean() / np.hypot(difference.std() / np.sqrt(len(test)), known.mean(axis=1).std(ddof=1))
-
-
-def fits_in_memory(table, **options):
-    return [
-        ScoreClassifier(**{**SMALL, **options, "random_state": s}).fit(table[COLUMNS], table["y"]) for s in range(4)
-    ]
-
-
-def test_the_order_of_the_file_does_not_matter(tmp_path, small, tables, monkeypatch):
-    """Streamed fits are as good as those in memory; without shuffling they are not."""
-    monkeypatch.setattr(buffer, "BUFFER_ROWS", 8192)
-    train, test = tables
-    whole = fits_in_memory(train)
-    by_class = write(train.sort_values(["y", "a"]), tmp_path / "sorted.parquet")
-    for path in (write(train, tmp_path / "shuffled.parquet"), by_class):
-        model = ScoreClassifier(**SMALL).fit(path, "y")
-        assert excess(log_loss, model, whole, test) < 4, path
-        assert abs(excess(log_density, model, whole, test)) < 4, path
-    again, X = ScoreClassifier(**SMALL).fit(by_class, "y"), test[COLUMNS]
-    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
-    np.testing.assert_array_equal(model.sample(20, label=1), again.sample(20, label=1))
-    assert model.grad_log_density(X[:5]).shape == (5, 2, 3)
-    drawn, expected, other = (
-        np.asarray(m.sample(500, label=k))[:, 0] for m, k in ((model, 1), (whole[0], 1), (model, 0))
-    )
-    error = np.hypot(drawn.std(), expected.std()) / np.sqrt(500)
-    assert abs(drawn.mean() - expected.mean()) < 4 * error < abs(drawn.mean() - other.mean())
-    monkeypatch.setattr(RowBuffer, "refill", in_file_order)
-    monkeypatch.setattr(training_plan, "PATIENCE", 1000)
-    assert excess(log_loss, ScoreClassifier(**SMALL, calibration=None).fit(by_class, "y"), whole, test) > 4
-
-
-@pytest.mark.slow
-def test_a_generative_fit_has_the_log_density_of_one_in_memory(tmp_path, small, tables):
-    """Without labels each class has an anchor of its own."""
-    train, test = tables
-    whole = fits_in_memory(train, label_weight=0.0)
-    model = ScoreClassifier(**SMALL, label_weight=0.0).fit(write(train, tmp_path / "t.parquet"), "y")
-    assert abs(excess(log_density, model, whole, test)) < 4
-    model.model_.anchors[:, 0] -= np.log(model.frequencies_)  # the control: shares counted twice or not at all
-    assert abs(excess(log_density, model, whole, test)) > 4
+    assert fair(rows[codes == 0, -1])
+    assert not fair(table["row"][:1500])  # the control: the first rows of the file
 
 
 @pytest.mark.parametrize("kind", ["text", "category", "bool", "float"])
@@ -247,7 +89,7 @@ def test_labels_of_any_kind(tmp_path, small, tables, kind):
     source = ParquetTable(write(tables[0].assign(y=labels[kind]), tmp_path / "t.parquet"), "y")
     assert source.classes.tolist() == sorted(set(labels[kind]))
     assert source.counts.tolist() == y.value_counts()[[0, 1]].tolist()
-    np.testing.assert_array_equal(source.read()[1], labels[kind].to_numpy())
+    np.testing.assert_array_equal(source.classes[source.rows_of([None, None])[1]], labels[kind].to_numpy())
 
 
 BAD = {
@@ -263,9 +105,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("rows", [256, 1 << 17], ids=["streamed", "whole"])
+@pytest.mark.parametrize("rows", [256, 1 << 17], ids=["a part", "whole"])
 def test_bad_tables_are_refused(tmp_path, monkeypatch, case, rows):
-    monkeypatch.setattr(buffer, "BUFFER_ROWS", rows)
+    monkeypatch.setattr(row_choice, "MOST_ROWS", rows)
     change, message = BAD[case]
     path = write(change(make(1000, 0)), tmp_path / "t.parquet", rows=100)
     with pytest.raises(ValueError, match=message):
@@ -303,15 +145,6 @@ def test_bad_paths_and_settings_are_refused(tmp_path, monkeypatch):
 def test_an_index_of_pandas_is_no_column(tmp_path):
     make(50, 0).sample(50, random_state=0).to_parquet(tmp_path / "t.parquet")
     assert ParquetTable(tmp_path / "t.parquet", "y").names == COLUMNS
-
-
-def test_a_refill_needs_rows_held_out():
-    from scorefield.fields.gaussian import standard_gaussian
-    from scorefield.training.losses import Exact
-
-    rows = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
-    with pytest.raises(ValueError, match="Expected splits with refill"):
-        train_many(jax.random.key(0), [standard_gaussian(2)], [rows], Exact(), refill=lambda: [rows])
 
 
 def test_commands_take_folders_and_large_files(tmp_path, small, tables, monkeypatch):
@@ -359,36 +192,26 @@ def mixed(n, seed):
     return pd.DataFrame({"a": a, "colour": colour, "since": days, "y": np.where(y == 1, "rare", "usual")})
 
 
-def test_a_sample_of_mixed_files_keeps_small_classes_and_the_shares(tmp_path, rng):
-    table = mixed(3000, 0)
-    source = ParquetTable(write(table, tmp_path / "t.parquet", rows=700), "y")
+def test_mixed_files_are_learned_from_a_part(tmp_path, small, rng):
+    """Small classes are kept whole, and shares are those of the files."""
+    table, fresh = mixed(3000, 0), mixed(1000, 1)
+    path = write(table, tmp_path / "t.parquet", rows=700)
+    source = ParquetTable(path, "y")
     assert source.is_mixed
     assert source.forms == {"a": "number", "colour": "text"}
-    rows, labels, weights = source.sample(rng, 1000)
+    rows, codes = source.rows_of(choose_ranks(rng, source.counts, 10, mixed=True))
     n_rare = (table["y"] == "rare").sum()
-    assert (labels == "rare").sum() == n_rare
-    assert len(labels) == len(rows) == 1000
-    assert weights[labels == "usual"].sum() == pytest.approx(3000 - n_rare)
+    assert np.bincount(codes).tolist() == [n_rare, 1000 - n_rare]
     own = table[table["y"] == "rare"].reset_index(drop=True)
-    found = rows.to_pandas()[labels == "rare"].reset_index(drop=True)
+    found = rows.to_pandas()[codes == 0].reset_index(drop=True)
     pd.testing.assert_frame_equal(found, own[["a", "colour", "since"]], check_dtype=False)
-    whole, labels, weights = source.sample(rng, 5000)
-    assert weights is None
-    assert len(whole) == 3000
-    assert labels.tolist() == table["y"].tolist()
     assert not ParquetTable(write(make(100, 0), tmp_path / "numbers.parquet"), "y").is_mixed
-
-
-def test_mixed_files_are_learned_from_a_sample(tmp_path, monkeypatch):
-    table, fresh = mixed(3000, 0), mixed(1000, 1)
-    path = write(table, tmp_path / "t.parquet")
     light = {"n_members": 1, "hidden": (16,), "max_steps": 150, "random_state": 0}
-    monkeypatch.setattr(classifier, "MIXED_ROWS", 1000)
-    with pytest.warns(UserWarning, match="1000 of its 3000 rows are learned from"):
-        model = ScoreClassifier(**light).fit(path, "y")
+    model = ScoreClassifier(**light).fit(path, "y")
     assert model.feature_names_in_.tolist() == ["a", "colour", "since"]
+    assert model.n_rows_learned_ <= 1000
     found = model.predict_proba(fresh.drop(columns="y"))
-    assert found[:, 0].mean() == pytest.approx((fresh["y"] == "rare").mean(), abs=0.03)  # shares are those of the file
+    assert found[:, 0].mean() == pytest.approx((fresh["y"] == "rare").mean(), abs=0.03)
     assert roc_auc_score(fresh["y"] == "rare", found[:, 0]) > 0.8
 
 

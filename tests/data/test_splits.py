@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2
 
 from scorefield.data.containers import Table
-from scorefield.data.splits import fold_of_each_row, same_cells, same_rows, split_distinct, stratified_folds
+from scorefield.data.splits import same_cells, same_rows, split_distinct, stratified_folds
 from scorefield.models.ensemble import member_splits
 
 
@@ -84,15 +83,3 @@ def test_equal_rows_of_cells_have_one_number():
     table = pd.DataFrame({"a": ["x", None, "x", None, "x"], "b": [1.5, np.nan, 1.5, np.nan, np.nan]})
     numbers = same_cells([Table(table).cells(name) for name in table])
     assert [numbers[0] == numbers[2], numbers[1] == numbers[3], len(set(numbers))] == [True, True, 3]
-
-
-def test_folds_of_streamed_rows_follow_from_their_cells():
-    rng = np.random.default_rng(0)
-    rows, seeds = rng.normal(size=(5000, 3)), rng.integers(1 << 64, size=3, dtype=np.uint64)
-    rows[:10, 0] = 0.0
-    folds, order = fold_of_each_row(seeds, rows, 8), rng.permutation(5000)
-    assert np.array_equal(fold_of_each_row(seeds, rows[order], 8), folds[order])
-    assert np.array_equal(fold_of_each_row(seeds, np.where(rows == 0, -0.0, rows), 8), folds)
-    expected = 5000 / 8
-    assert (((np.bincount(folds) - expected) ** 2) / expected).sum() < chi2.isf(1e-6, 7)
-    assert (fold_of_each_row(seeds[::-1], rows, 8) != folds).mean() > 0.5

@@ -16,7 +16,7 @@ def planned(counts, held=100, **options):
     labels = np.repeat(np.arange(len(counts)), counts)
     places = np.unique([*range(held), *(np.cumsum(counts) - 1)])
     split = Split(np.setdiff1d(np.arange(len(labels)), places), places)
-    given = {"hidden": "auto", "max_steps": "auto", "numbers": True, "in_memory": True, "by_labels": True, **options}
+    given = {"hidden": "auto", "max_steps": "auto", "numbers": True, "by_labels": True, **options}
     return plan_training(LabelledRow(np.zeros((len(labels), 2)), labels), [split], len(counts), **given), labels
 
 
@@ -28,7 +28,6 @@ def test_steps_and_patience_follow_the_rows():
     assert planned([700, 10])[0].patience == 4  # few rows, whose loss varies
     assert planned([159_000, 1000], max_steps=300, hidden=[8])[0][:3] == ((8,), 128, 300)
     assert planned([159_000, 1000], numbers=False)[0].max_steps == 500
-    assert planned([159_000, 1000], in_memory=False)[0][2:4] == (500, 2)
     assert small.held_out_points == 256
     assert planned([700, 100], held=300)[0].held_out_points == 512
     assert planned([8000, 1000], held=5000)[0].held_out_points == HELD_OUT_POINTS
@@ -78,7 +77,7 @@ def test_weights_of_rows_make_up_for_draws(rng):
     weights = np.where(labels, 500.0, 0.5)
     table = LabelledRow(np.zeros((len(labels), 2)), labels, weights)
     split = Split(np.arange(len(labels)), np.array([0, len(labels) - 1]))
-    options = {"hidden": "auto", "max_steps": "auto", "numbers": True, "in_memory": True, "by_labels": True}
+    options = {"hidden": "auto", "max_steps": "auto", "numbers": True, "by_labels": True}
     plan = plan_training(table, [split], 2, **options)
     assert not plan.offsets.any()
     drawn = plan.splits[0].kept

@@ -12,7 +12,7 @@ from scorefield.data.files import write_whole
 from scorefield.data.formats.delimited import Delimited
 from scorefield.data.parquet import ParquetTable
 from scorefield.data.tables import MARK, forms_of, read_parts
-from scorefield.estimators.classifier import MIXED_ROWS, ScoreClassifier
+from scorefield.estimators.classifier import ScoreClassifier
 from scorefield.estimators.density import ScoreDensity
 from scorefield.estimators.imputation import ScoreImputer
 from scorefield.estimators.outliers import ScoreOutlierDetector
@@ -190,12 +190,11 @@ def _check_no_gaps(X):
 
 
 def fit_parquet(path, target, *, seed=0, verbose=0):
-    """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows learned from too."""
+    """Like `fit`, from Parquet files that need not fit into memory; returns the number of rows too."""
     table = ParquetTable(path, target)
     model = ScoreClassifier(random_state=seed, verbose=verbose).fit(path, target)
     stored = {"model": model, "target": target, "columns": list(table.columns), "integers": table.integers}
-    n_learned = min(table.n_rows, MIXED_ROWS) if table.is_mixed else table.n_rows
-    return stored | {"reading": {"forms": table.forms, "na": []}}, n_learned
+    return stored | {"reading": {"forms": table.forms, "na": []}}, table.n_rows
 
 
 def _checked(stored, part):

@@ -31,6 +31,9 @@ def partition_wise(row_shape, dtype=None):
         def wrapper(self, X):
             if not is_lazy(X):
                 return method(self, X)
+            if _is_of_mixed_rows(self):
+                like = np.empty((0, *row_shape(self)), dtype(self) if dtype else np.float64)
+                return _map_frames_lazily(method, self, X, like)
             floats = _check_lazy(self, X)
             like = np.empty((0, *row_shape(self)), dtype(self) if dtype else floats)
             # A frame's column names are settled here, so its partitions travel as plain arrays.
@@ -40,6 +43,35 @@ def partition_wise(row_shape, dtype=None):
         return wrapper
 
     return decorate
+
+
+def _is_of_mixed_rows(estimator):
+    """True for an estimator that was fitted to a mixed table, whose partitions stay DataFrames."""
+    check_is_fitted(estimator)
+    space = estimator.model_.space if hasattr(estimator, "model_") else getattr(estimator, "space_", None)
+    return getattr(space, "layout", None) is not None
+
+
+def _map_frames_lazily(method, estimator, X, like):
+    """The method of each partition of a dask dataframe."""
+    import dask
+    import dask.array as da
+
+    names = estimator.feature_names_in_.tolist() if hasattr(estimator, "feature_names_in_") else None
+    found = list(X.columns) if hasattr(X, "npartitions") and hasattr(X, "columns") else type(X).__name__
+    if names is None or found != names:
+        raise ValueError(f"Expected a dask dataframe with the fitted columns {names}, got {found}; select those.")
+    model = _snapshot(estimator, keep_names=True)
+    shape = (np.nan, *like.shape[1:])
+    blocks = [
+        da.from_delayed(dask.delayed(_apply_to_frame)(part, model, method.__name__, like), shape, meta=like)
+        for part in X.to_delayed()
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _apply_to_frame(part, model, method, like):
+    return np.concatenate([like, getattr(model, method)(part)]) if len(part) else like
 
 
 def _check_lazy(estimator, X):
@@ -63,7 +95,7 @@ def _check_lazy(estimator, X):
     return estimator._read(row).dtype
 
 
-def _snapshot(estimator):
+def _snapshot(estimator, keep_names=False):
     """A frozen copy of the estimator as one node of the graph, which is sent to each worker once.
 
     (An object scattered to workers would be lost with them.) A later fit of the original replaces its attributes, so
@@ -72,7 +104,8 @@ def _snapshot(estimator):
     import dask
 
     frozen = copy.copy(estimator)
-    vars(frozen).pop("feature_names_in_", None)  # checked already, and partitions come without them
+    if not keep_names:  # checked already, and partitions of numbers come without them
+        vars(frozen).pop("feature_names_in_", None)
     return dask.delayed(frozen, pure=True, traverse=False)
 
 

@@ -13,6 +13,7 @@ from scorefield.data.formats.arrow_files import (
     open_parquet,
     parquet_files,
 )
+from scorefield.data.parts import places_of
 from scorefield.data.tables import PART_ROWS, check_labels, check_target
 
 
@@ -111,12 +112,23 @@ class ParquetTable:
         classes = np.array(ordered, dtype=self.columns[self.target].to_pandas_dtype())
         return classes, np.array([counts[label] for label in ordered])
 
-    def parts(self, group):
-        """Yield (rows in double precision, class indices) of one row group, at most PART_ROWS at a time."""
-        file, number, _ = self.groups[group]
-        with open_parquet(file) as stream:
-            for batch in stream.iter_batches(PART_ROWS, row_groups=[number], columns=[*self.names, self.target]):
-                yield self._rows(batch, file), self._codes(batch.column(self.target), file)
+    def rows_of(self, ranks):
+        """Rows of these ranks of each class, see `places_of`, as numbers or an arrow table; and numbers of classes."""
+        before, parts, codes = np.zeros(len(ranks), int), [], []
+        for file, group, _ in self.groups:
+            with open_parquet(file) as stream:
+                for batch in stream.iter_batches(PART_ROWS, row_groups=[group], columns=[*self.names, self.target]):
+                    own = self._codes(batch.column(self.target), file)
+                    places = places_of(own, ranks, before)
+                    before += np.bincount(own, minlength=len(before))
+                    parts.append(self._cells(batch, places) if self.is_mixed else self._rows(batch, file)[places])
+                    codes.append(own[places])
+        joined = import_pyarrow().concat_tables(parts) if self.is_mixed else np.concatenate(parts).astype(self.dtype)
+        return joined, np.concatenate(codes)
+
+    def _cells(self, batch, places):
+        columns = [cast_column(batch.column(name), self.columns[name]) for name in self.names]
+        return import_pyarrow().table(columns, self.names).take(places)
 
     def _rows(self, batch, file):
         rows = np.empty((len(batch), len(self.names)))
@@ -140,40 +152,6 @@ class ParquetTable:
                 "during a fit."
             )
         return codes.to_numpy()
-
-    def sample(self, rng, n_rows):
-        """An arrow table of up to n_rows random rows, their labels, and weights that give classes their true shares.
-
-        Small classes are kept whole. Weights are None where all rows are kept.
-        """
-        pa, taken, left = import_pyarrow(), np.zeros(len(self.counts), int), n_rows
-        for place, k in enumerate(np.argsort(self.counts)):
-            taken[k] = min(self.counts[k], max(1, left // (len(self.counts) - place)))
-            left -= taken[k]
-        pairs = zip(self.counts, taken, strict=True)
-        wanted = [np.sort(rng.choice(count, n, replace=False, shuffle=False)) for count, n in pairs]
-        seen, parts, codes = np.zeros(len(self.counts), int), [], []
-        for file, number, _ in self.groups:
-            with open_parquet(file) as stream:
-                for batch in stream.iter_batches(PART_ROWS, row_groups=[number], columns=[*self.names, self.target]):
-                    own = self._codes(batch.column(self.target), file)
-                    kept = np.zeros(len(own), bool)
-                    for k in range(len(seen)):
-                        of_class = np.flatnonzero(own == k)
-                        kept[of_class] = np.isin(seen[k] + np.arange(len(of_class)), wanted[k])
-                        seen[k] += len(of_class)
-                    columns = [cast_column(batch.column(name), self.columns[name]) for name in self.names]
-                    parts.append(pa.table(columns, self.names).take(np.flatnonzero(kept)))
-                    codes.append(own[kept])
-        codes = np.concatenate(codes)
-        weights = None if (taken == self.counts).all() else (self.counts / taken)[codes]
-        return pa.concat_tables(parts), self.classes[codes], weights
-
-    def read(self):
-        """The whole table of numbers in memory: rows and labels."""
-        parts = [part for group in range(len(self.groups)) for part in self.parts(group)]
-        rows, codes = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
-        return rows.astype(self.dtype), self.classes[codes]
 
 
 def _with_gaps(metadata):

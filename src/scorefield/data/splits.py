@@ -32,24 +32,6 @@ def same_cells(columns):
     return groups
 
 
-def fold_of_each_row(seeds, rows, n_folds):
-    """A fold for each row of numbers, the same for equal rows wherever they stand: a hash of the cells.
-
-    `seeds` are random whole numbers of 64 bits, one for each column.
-    """
-    mixed = np.zeros(len(rows), dtype=np.uint64)
-    for column, seed in zip((rows + 0.0).T, seeds, strict=True):  # -0.0 is 0.0
-        mixed = _mix(mixed ^ _mix(np.ascontiguousarray(column, dtype=np.float64).view(np.uint64) ^ seed))
-    return (mixed % np.uint64(n_folds)).astype(np.uint8)
-
-
-def _mix(bits):
-    """The finaliser of splitmix64 (Steele, Lea & Flood 2014)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
 def split_distinct(rng, rows, fraction):
     """Shuffled indices of the rows to keep and of about a `fraction` to hold out, with equal rows on one side.
 

@@ -4,7 +4,6 @@ Eq:generative_classification_1 and the decision rules of Eq:binary_decision_theo
 """
 
 import numbers
-import os
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
@@ -14,14 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from scorefield._jax.errors import warn_caller
-from scorefield._jax.random import Stream, host_rng, key_from, seed_from
+from scorefield._jax.random import key_from, seed_from
 from scorefield._jax.storage import stored_by_public_name
-from scorefield.data.buffer import RowBuffer, fits_in_memory
 from scorefield.data.checks import check_ids
 from scorefield.data.dask import partition_wise
-from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_weights import uneven
-from scorefield.data.spaces import NumberSpace, refuse_mixed
+from scorefield.data.spaces import refuse_mixed
 from scorefield.diagnose.diagnosed import check_both, class_indices, diagnose_classes
 from scorefield.estimators._sklearn import (
     CallbackSupportMixin,
@@ -33,7 +30,7 @@ from scorefield.estimators._sklearn import (
     num_samples,
     with_callbacks,
 )
-from scorefield.estimators.table_input import read, read_grouped, read_new
+from scorefield.estimators.table_input import in_parts, read, read_grouped, read_new, table_in_parts
 from scorefield.inference.decisions import check_costs, decide, expected_costs
 from scorefield.models import fitting
 from scorefield.models.constrained_filling import filled_within
@@ -43,7 +40,6 @@ from scorefield.models.requests import ModelRequests, check_constraints, check_n
 from scorefield.models.settings import changed_settings
 
 JOINT_SETTINGS = ("label_weight", "n_members", "rules", "hidden", "noise", "max_steps")
-MIXED_ROWS = 100_000  # of mixed Parquet files that are learned from
 
 
 @stored_by_public_name
@@ -101,10 +97,13 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     rules : "auto" or None, default="auto"
         "auto" gives rules the share of the probabilities that held-out labels ask for, with ``calibration="auto"`` and
         labels that are learned; None leaves them out.
-    common_per_rare : int or None, default=10
-        Large tables in memory: rows of a class that labels are learned from, per row of all rarer classes together.
-        Classes of up to 50,000 rows are learned whole, and so are the rarest. Probabilities are those of the whole
-        table, by the known shares. None learns from all rows.
+    common_per_rare : int or None, default=5
+        Large tables: about how many rows of a class labels are learned from, per row of all rarer classes together.
+        Classes of up to 20,000 rows are learned whole, and so are the rarest. Half of the rows are drawn evenly, and
+        half by how much their labels would surprise a first quick model. Of mixed tables, and with fewer than 1,000
+        rarer rows, all are drawn evenly and 50,000 stay whole. Probabilities are those of the whole table, since the
+        chances of the rows are known. Of more than 524,288 rows (100,000 of mixed tables) in all, an even draw is made
+        first. None learns from all rows of a table in memory.
     denoising_weight : float, default=1.0
         Weight of denoising score matching in the loss of the joint model. With 0 it learns the labels alone: a plain
         ensemble of networks, without densities, rows or fields.
@@ -121,8 +120,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         What was learned: one energy of all classes, or a density for each.
     densities_ : list
         The fitted densities where they are separate; absent for the joint model.
-    n_rows_learned_ : int or None
-        Rows that the joint model was learned from, see ``common_per_rare``; None for streamed files.
+    n_rows_learned_ : int
+        Rows that the joint model was learned from, see ``common_per_rare``.
     rules_share_ : float
         Share s of the rules in the logits of the joint model; 0 without rules.
     held_out_proba_ : ndarray of shape (n, classes)
@@ -188,7 +187,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns=None,
         verbose=0,
         rules="auto",
-        common_per_rare=10,
+        common_per_rare=5,
         denoising_weight=1.0,
         constraints=None,
     ):
@@ -220,18 +219,18 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None, groups=None):
-        """Learn the class densities from rows and labels, in memory or in Parquet files.
+        """Learn the class densities from rows and labels, in memory, in Parquet files or in a dask dataframe.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), str or path
+        X : array-like of shape (n, d), dask dataframe, str or path
             Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types, with missing values,
-            for the joint model; or a Parquet file, or a folder of them, which need not fit into memory. Files of few
-            rows are read whole, and the fit is that of the table in memory. Of larger ones the joint model learns from
-            a buffer of rows that is renewed while it trains; rare classes are held whole. Needs pyarrow.
-        y : array-like of shape (n,) or str
-            Labels; or the name of their column in the files. If other columns have missing values or no numbers, up to
-            100,000 random rows of the files are learned from, small classes whole and weighted.
+            for the joint model. Or a dask dataframe, a Parquet file or a folder of Parquet files (needs pyarrow), which need not fit
+            into memory: the joint model learns from up to half a million of their rows, rare classes whole and the
+            others drawn evenly, and has the odds of the whole table. These are the rows that it learns from in memory.
+        y : array-like of shape (n,), dask Series or str
+            Labels; or the name of their column in the files or the dask dataframe. If other columns have missing
+            values or no numbers, 100,000 rows are the most, and what columns are is told by these rows.
         sample_weight : array-like of shape (n,), default=None
             Weights of rows: one of 2 counts as two rows, one of 0 leaves the row out. Their size matters for what
             depends on the number of rows; those with a mean of over 10 act by their ratios alone. A density whose
@@ -245,9 +244,9 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self : ScoreClassifier
         """
         self._check_groups(X, groups)
-        if isinstance(X, str | os.PathLike):
+        if in_parts(X):
             with fit_task(self):
-                self._fit_path(X, y)
+                self._fit_in_parts(table_in_parts(X, y, sample_weight))
             return self
         rows, y, space, weights, groups, places = self._read_labelled(X, y, sample_weight, groups)
         with fit_task(self, X=rows, y=y):
@@ -261,8 +260,8 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Refuse groups where rows are split without them."""
         if groups is None:
             return
-        if isinstance(X, str | os.PathLike):
-            raise ValueError("Expected a table in memory with groups, got a path; read the files first.")
+        if in_parts(X):
+            raise ValueError("Expected a table in memory with groups, got one in parts; read it first.")
         if not isinstance(self.density, str):
             raise ValueError(
                 f'Expected density="joint" with groups, got {type(self.density).__name__}, which splits its rows '
@@ -324,47 +323,35 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         chosen = self.density if isinstance(self.density, dict) else dict.fromkeys(labels, self.density)
         return SeparateSettings([chosen[label] for label in labels], labels, calibrates)
 
-    def _fit_path(self, path, target):
-        """Learn from Parquet files; those that fit into the buffer are read whole."""
-        if not isinstance(target, str):
-            raise ValueError(f"Expected the name of the label column beside a path, got {type(target).__name__}.")
+    def _fit_in_parts(self, table):
+        """Learn from the rows of a table in parts that are worth learning from, with the odds of the whole table."""
         if not isinstance(self.density, str):
             raise ValueError(
-                f'Expected density="joint" with a path, got {self.density!r}; read the table into memory for it.'
+                f'Expected density="joint" with a table in parts, got {self.density!r}; read the table into memory for '
+                "it."
             )
-        table = ParquetTable(path, target)
-        if table.is_mixed:
-            self._fit_sample(table)
-            return
-        space = NumberSpace(table.dtype.str)
-        if fits_in_memory(table):
-            self._fit(space, *table.read())
-        else:
-            self._set_classes(table.classes, table.counts)
-            key, settings = key_from(self.random_state), self._settings()
-            buffer = RowBuffer(key, table, fitting.count_buffer_folds(settings))
-            space = NumberSpace(table.dtype.str, None, buffer.mean, buffer.scale)
-            self._keep(fitting.fit_streamed(key, space, buffer, self.frequencies_, settings))
+        self._check_terms()
+        factors = self._class_factors(table.classes, table.counts)
+        self._set_classes(table.classes, table.counts * factors)
+        seed = seed_from(self.random_state)
+        per_rare = self.common_per_rare if self.label_weight > 0 else None
+        ranks = fitting.ranks_to_learn(seed, table.counts, per_rare, table.is_mixed)
+        X, codes = table.rows_of(ranks)
+        rows, _, space = read_new(self, X, table.classes[codes], mixed=table.is_mixed, ensure_min_samples=2)
+        check_constraints(space, X, self.constraints)
+        weights, shares = uneven(factors[codes]), None if all(own is None for own in ranks) else self.frequencies_
+        model, _ = fitting.fit(seed, space, rows, codes, self._settings(), weights, shares=shares)
+        self._keep(model)
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
 
-    def _fit_sample(self, table):
-        """Learn from random rows of Parquet files with gaps or columns that are not numbers."""
-        rng = host_rng(key_from(self.random_state), Stream.BUFFER_DRAWS)
-        X, y, weights = table.sample(rng, MIXED_ROWS)
-        if len(X) < table.n_rows:
-            warn_caller(
-                f"{table.path} has gaps or columns that are not numbers, so {len(X)} of its {table.n_rows} rows are "
-                "learned from, weighted so that classes keep their shares."
-            )
-        rows, y, space = read_new(self, X, y, ensure_min_samples=2)
-        check_constraints(space, X, self.constraints)
-        if self.class_weight is not None:
-            factors = self.class_weight
-            if isinstance(factors, str):  # "balanced", by the rows of the files
-                factors = dict(zip(table.classes.tolist(), table.n_rows / table.counts, strict=True))
-            weights = compute_sample_weight(factors, y) * (1.0 if weights is None else weights)
-        self._fit(space, rows, y, None if weights is None else weights / weights.mean())
+    def _class_factors(self, classes, counts):
+        """Weights of the classes of a table in parts."""
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        if isinstance(self.class_weight, str):  # "balanced"
+            return counts.sum() / (len(counts) * counts)
+        return np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
 
     def _set_classes(self, classes, counts):
         """What follows from the labels alone."""

@@ -16,7 +16,8 @@ from scorefield._jax.random import seed_from
 from scorefield._jax.storage import stored_by_public_name
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, append_rows, is_frame, take_rows
-from scorefield.data.row_weights import counted, in_fixed_order
+from scorefield.data.dask import is_lazy
+from scorefield.data.row_weights import counted, in_fixed_order, uneven
 from scorefield.data.spaces import is_mixed
 from scorefield.estimators._sklearn import (
     HasMethods,
@@ -28,6 +29,8 @@ from scorefield.estimators._sklearn import (
     validate_data,
 )
 from scorefield.estimators.classifier import ScoreClassifier
+from scorefield.estimators.table_input import table_in_parts
+from scorefield.models.fitting import ranks_to_learn
 from scorefield.models.new_rows import NewRows
 from scorefield.models.students import (
     give_own_splits,
@@ -135,9 +138,11 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Whatever the teacher and the learner take: mixed types and missing values too.
-        y : array-like of shape (n,)
+        X : array-like of shape (n, d) or dask dataframe
+            Whatever the teacher and the learner take: mixed types and missing values too. Of a dask dataframe up to
+            half a million rows are learned from, small classes whole, with weights that keep the shares of classes.
+        y : array-like of shape (n,), dask Series or str
+            Labels; or the name of their column in a dask dataframe.
         sample_weight : array-like of shape (n,), default=None
             Weights of the real rows, for the teacher and for the learner; new rows start from rows in proportion. A
             weight of 2 counts as two rows.
@@ -147,6 +152,8 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self : DistilledClassifier
         """
         self._check_student()
+        if is_lazy(X):
+            return self._fit_in_parts(X, y, table_in_parts(X, y, sample_weight))
         check_labels(y)
         X, y = self._read_new(X, y)
         check_classification_targets(y)
@@ -156,19 +163,42 @@ class DistilledClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             index, weights = counted(weights)
             X, y = take_rows(X, index), y[index]
         self.classes_, codes = np.unique(y, return_inverse=True)
+        self._check_classes()
         order = None if self._takes_tables else in_fixed_order(X, codes, weights)
         if order is not None:  # new rows start from the same rows, however the repeated ones came
             X, y, codes = X[order], y[order], codes[order]
             weights = None if weights is None else weights[order]
-        if len(self.classes_) < 2:
-            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()}.")
         counts = np.bincount(codes, weights)
         self.frequencies_ = counts / counts.sum()
         rng = np.random.default_rng(seed_from(self.random_state))
-        teacher = ScoreClassifier(verbose=self.verbose) if self.teacher is None else self.teacher
-        self.teacher_ = fitted_teacher(rng, teacher, X, y, weights)
+        self.teacher_ = fitted_teacher(rng, self._own_teacher(), X, y, weights)
         self._teach(rng, X, codes, weights)
         return self
+
+    def _fit_in_parts(self, X, y, table):
+        """Learn from part of the rows, by weight; a ScoreClassifier as teacher chooses rows of its own."""
+        self.classes_ = table.classes
+        self._check_classes()
+        self.frequencies_ = table.counts / table.counts.sum()
+        seed = seed_from(self.random_state)
+        rng = np.random.default_rng(seed)
+        rows, codes = table.rows_of(ranks_to_learn(seed, table.counts, None, table.is_mixed))
+        rows, labels = self._read_new(rows, table.classes[codes])
+        weights = uneven((table.counts / np.bincount(codes))[codes])
+        teacher = self._own_teacher()
+        if isinstance(teacher, ScoreClassifier):
+            self.teacher_ = seeded_clone_of(rng, teacher).fit(X, y)
+        else:
+            self.teacher_ = fitted_teacher(rng, teacher, rows, labels, weights)
+        self._teach(rng, rows, codes, weights)
+        return self
+
+    def _own_teacher(self):
+        return ScoreClassifier(verbose=self.verbose) if self.teacher is None else self.teacher
+
+    def _check_classes(self):
+        if len(self.classes_) < 2:
+            raise ValueError(f"Expected at least two classes in y, got 1 class: {self.classes_.tolist()}.")
 
     def _check_student(self):
         student = last_step(self.estimator)

@@ -1,11 +1,16 @@
 """Tables as estimators take them: scikit-learn's checks, and the rows of the space that a table lives in."""
 
+import os
+
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from scorefield.data.checks import check_labels
 from scorefield.data.containers import Table, is_frame, take_rows
+from scorefield.data.dask import is_lazy
+from scorefield.data.dask_table import DaskTable
 from scorefield.data.encoding import TableEncoder
+from scorefield.data.parquet import ParquetTable
 from scorefield.data.row_space import RowSpace
 from scorefield.data.row_weights import counted, in_fixed_order
 from scorefield.data.spaces import NumberSpace, is_mixed
@@ -19,10 +24,13 @@ def checked_table(estimator, X, reset=True):
     return sklearn_validate_data(estimator, X, reset=reset, **({"skip_check_array": True} if as_is else {}))
 
 
-def read_new(estimator, X, y=None, **options):
-    """The rows of a table to be learned from, y after scikit-learn's checks, and the space of the rows."""
+def read_new(estimator, X, y=None, mixed=False, **options):
+    """The rows of a table to be learned from, y after scikit-learn's checks, and the space of the rows.
+
+    `mixed` is true for a part of a table with missing values elsewhere.
+    """
     labelled = {} if y is None else {"y": y}
-    if not is_mixed(X, estimator.columns):
+    if not (mixed or is_mixed(X, estimator.columns)):
         checked = validate_data(estimator, X, **labelled, dtype=[np.float64, np.float32], **options)
         rows, y = checked if labelled else (checked, None)
         encoder = TableEncoder(estimator.columns).fit(X) if is_frame(X) else None
@@ -99,3 +107,19 @@ def read(estimator, X, space):
             f"Input X contains NaN. {type(estimator).__name__} was fitted to rows without gaps; fit it to a table that "
             "has some, or fill them with ScoreImputer."
         ) from error
+
+
+def in_parts(X):
+    """True for a path and for a dask collection."""
+    return isinstance(X, str | os.PathLike) or is_lazy(X)
+
+
+def table_in_parts(X, y, sample_weight=None):
+    """A path or a dask dataframe and the labels beside it as a table that is read in parts."""
+    if sample_weight is not None:
+        raise ValueError("Expected no sample_weight for a table that is read in parts, got some; use class_weight.")
+    if is_lazy(X):
+        return DaskTable(X, y)
+    if not isinstance(y, str):
+        raise ValueError(f"Expected the name of the label column beside a path, got {type(y).__name__}.")
+    return ParquetTable(X, y)

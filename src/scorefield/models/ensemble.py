@@ -60,9 +60,3 @@ def _rarest(groups, labels):
     rarity = np.argsort(np.argsort(-np.bincount(labels), kind="stable"))[labels]
     order = np.lexsort((-rarity, groups))
     return labels[order][np.unique(groups[order], return_index=True)[1]]
-
-
-def splits_of_folds(folds, n_members):
-    """The same where the folds of the rows are given."""
-    held = [folds == member % count_folds(n_members) for member in range(n_members)]
-    return [Split(np.flatnonzero(~own), np.flatnonzero(own)) for own in held]

@@ -15,10 +15,10 @@ from scorefield.data.splits import same_rows, stratified_folds
 from scorefield.models.calibration import fit_temperature
 from scorefield.models.class_densities import class_rng, fit_class_densities
 from scorefield.models.density_fitting import MAX_START_ROWS, history_of
-from scorefield.models.ensemble import count_folds, member_splits, splits_of_folds
-from scorefield.models.joint_model import Calibrated, calibrated, class_frame, train_joint
+from scorefield.models.ensemble import member_splits
+from scorefield.models.joint_model import Calibrated, calibrated, class_frame, joint_base, train_joint
 from scorefield.models.number_model import NumberModel
-from scorefield.models.row_choice import choose_rows
+from scorefield.models.row_choice import choose_ranks, choose_rows, even_part, standing_for_table
 from scorefield.models.row_model import RowModel
 from scorefield.models.separate import SeparateModel
 from scorefield.training.losses import LabelledRow
@@ -65,14 +65,29 @@ class Judged(NamedTuple):
         return np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan).astype(np.float32)
 
 
-def fit(seed, space, rows, labels, settings, weights=None, groups=None):
+def fit(seed, space, rows, labels, settings, weights=None, groups=None, shares=None):
     """A `TableModel` of the rows of a space and their classes, by number, and how members `Judged` rows, or None.
 
     Rows of one of the `groups` (n,), where they are given, are on one side of every split.
 
     Calibrated by the rows that each member has not seen where labels taught it, and otherwise by models of the other
-    folds.
+    folds. `shares` are those of the classes in the table that `ranks_to_learn` chose the rows from; None
+    where the rows are the table.
     """
+    part = None
+    if shares is None and isinstance(settings, JointSettings) and settings.common_per_rare is not None:
+        per_rare = settings.common_per_rare if settings.label_weight > 0 else None
+        part = even_part(_choice_rng(seed), labels, per_rare, space.layout is not None)
+    if part is None:
+        return _fit_rows(seed, space, rows, labels, settings, weights, groups, shares)
+    own, shares = None if weights is None else uneven(weights[part]), _shares(labels, weights)
+    groups = None if groups is None else groups[part]
+    model, judged = _fit_rows(seed, space, rows[part], labels[part], settings, own, groups, shares)
+    return model, judged and judged._replace(held=part[judged.held])
+
+
+def _fit_rows(seed, space, rows, labels, settings, weights, groups, shares):
+    """`fit` of the rows as they are, with other shares of the classes where these are given."""
     separate = isinstance(settings, SeparateSettings)
     frequencies = _shares(labels, weights)
     if separate:
@@ -82,78 +97,88 @@ def fit(seed, space, rows, labels, settings, weights=None, groups=None):
     if settings.calibrates and not model.by_labels:
         alone = settings._replace(calibrates=False) if separate else settings._replace(calibrates=False, callback=None)
         _calibrate(model, seed % (1 << 31), space, rows, labels, alone, weights, groups)
+    if shares is not None:
+        shift = np.log(shares / frequencies)
+        model.take_shares(shift)
+        judged = judged and judged._replace(logits=judged.logits + shift)
     return model, judged
 
 
+def ranks_to_learn(seed, counts, common_per_rare, mixed):
+    """For each class which rows of a table in parts `fit` needs; the same as of the table in memory."""
+    return choose_ranks(_choice_rng(seed), counts, common_per_rare, mixed)
+
+
+def _choice_rng(seed):
+    return host_rng(key_from(seed), Stream.CHOSEN_ROWS)
+
+
 def _fit_chosen(key, space, rows, labels, frequencies, settings, weights, groups):
-    """`fit_joint` of the rows of a large table that are worth learning from, with the odds of the whole table."""
+    """`fit_joint` of the rows of a large table that are worth learning from."""
     choice = None
-    if settings.label_weight > 0:
-        choice = choose_rows(host_rng(key, Stream.CHOSEN_ROWS), labels, weights, settings.common_per_rare)
+    if settings.label_weight > 0 and space.layout is None:
+        rng = host_rng(key, Stream.CHOSEN_ROWS, 1)
+        choice = choose_rows(rng, rows, labels, settings.common_per_rare, groups)
     if choice is None:
         return fit_joint(key, space, rows, labels, frequencies, settings, weights, groups)
-    places, shift = choice
-    own, groups = (None if part is None else part[places] for part in (weights, groups))
-    shares = frequencies / np.exp(shift)
-    model, judged = fit_joint(key, space, rows[places], labels[places], shares, settings, own, groups)
-    model.frequencies, model.intercepts = frequencies, model.intercepts + shift
-    return model, judged and Judged(places[judged.held], judged.logits + shift)
+    places, log_chances = choice
+    own, groups = None if weights is None else uneven(weights[places]), None if groups is None else groups[places]
+    drawn = _shares(labels[places], own)
+    model, judged = fit_joint(
+        key, space, rows[places], labels[places], drawn, settings, own, groups, log_chances, law=(rows, labels)
+    )
+    model.frequencies = frequencies
+    return model, judged and judged._replace(held=places[judged.held])
 
 
-def fit_joint(key, space, rows, labels, frequencies, settings, weights=None, groups=None):
-    """A `JointModel` of the rows of a space, and how members `Judged` rows, or None."""
-    space = space.in_units_of(rows)
+def fit_joint(
+    key, space, rows, labels, frequencies, settings, weights=None, groups=None, log_chances=None, law=None
+):  # fmt: skip
+    """A `JointModel` of the rows of a space, and how members `Judged` rows, or None.
+
+    `log_chances` are those of a `Choice`, where the rows are chosen ones, and `law` the rows and labels that they were
+    chosen from, which tell units, noise and the base.
+    """
+    whole, whole_labels = (rows, labels) if law is None else law
+    space = space.in_units_of(whole)
     rows = space.model_rows(rows)
+    whole = rows if law is None else space.model_rows(whole)
     groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
     splits = member_splits(
         host_rng(key, Stream.MEMBER_FOLDS), rows, labels, settings.n_members, layout=space.layout, groups=groups
     )
     copies = space.hidden_copies(host_rng(key, Stream.HIDDEN_CELLS), rows)
     weights = None if weights is None else weights.astype(np.float32)
-    table = LabelledRow(rows, labels.astype(np.int32), weights, copies)
-    return _trained(key, space, table, splits, frequencies, settings, rows, labels)
+    table = LabelledRow(rows, labels.astype(np.int32), weights, copies, log_chances)
+    return _trained(key, space, table, splits, frequencies, settings, (whole, whole_labels))
 
 
-def fit_streamed(key, space, buffer, frequencies, settings):
-    """A `NumberModel` of a table larger than the buffer that its rows are read through."""
-    table, folds = buffer.draw()
-
-    def refill():
-        fresh, folds = buffer.refill()
-        return [LabelledRow(*fresh)], splits_of_folds(folds, settings.n_members)
-
-    splits = splits_of_folds(folds, settings.n_members)
-    return _trained(key, space, LabelledRow(*table), splits, frequencies, settings, None, None, refill, buffer.pooled)[
-        0
-    ]
-
-
-def count_buffer_folds(settings):
-    """Folds of the rows in a buffer, of which each member is stopped by one."""
-    return count_folds(settings.n_members)
-
-
-def _trained(key, space, table, splits, frequencies, settings, rows, labels, refill=None, pooled=None):
+def _trained(key, space, table, splits, frequencies, settings, law):
     """Train the members, calibrate them by held-out labels, and keep rows that chains start from."""
-    numbers, known = space.numbers(table.x)
-    frame = class_frame(numbers, table.label, settings.noise, known)
+    rows, labels = table.x, table.label
+    numbers, known = space.numbers(law[0])
+    frame = class_frame(numbers, law[1], settings.noise, known)
     by_labels = settings.label_weight > 0
     joint = train_joint(
-        key, table, splits, frame, frequencies=frequencies, label_weight=settings.label_weight,
+        key, table, splits, frame, joint_base(law[0], frame, space.layout), frequencies=frequencies,
+        label_weight=settings.label_weight,
         hidden=settings.hidden, max_steps=settings.max_steps, callback=settings.callback, layout=space.layout,
-        refill=refill, two_views=by_labels or space.layout is None,
+        two_views=by_labels or space.layout is None,
         labels_of_hidden=not gaps_tell_labels(space.n_gaps(table.x), table.label),
         with_rules=settings.calibrates and by_labels and settings.rules, denoising_weight=settings.denoising_weight,
     )  # fmt: skip
     found = calibrated(joint) if settings.calibrates and by_labels else Calibrated(joint.model, 1.0, None, None)
-    rows, labels = pooled() if pooled else (rows, labels)
     # Permuted first: a sorted table must not start all chains at one end.
-    order = host_rng(key, Stream.JOINT_START_ROWS).permutation(len(rows))
+    rng = host_rng(key, Stream.JOINT_START_ROWS)
+    if table.log_chances is None:
+        order = rng.permutation(len(rows))
+    else:  # drawn as from the table (Efraimidis & Spirakis 2006)
+        order = np.argsort(rng.exponential(size=len(rows)) / standing_for_table(table).weight, kind="stable")
     starts = [rows[order[labels[order] == k]][:MAX_START_ROWS] for k in range(len(frequencies))]
     options = {
         "frequencies": frequencies, "by_labels": by_labels, "temperature": found.temperature,
         "anchor_seed": np.asarray(jax.random.key_data(key)), "history": [history_of(each) for each in joint.fits],
-        "n_rows": len(rows) if refill is None else None,
+        "n_rows": len(rows),
     }  # fmt: skip
     judged = None if found.held is None else Judged(found.held, found.logits)
     if space.layout is None:

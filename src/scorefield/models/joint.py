@@ -48,7 +48,7 @@ class JointModel:
     anchor_seed : array of uint32
         Key data of the draws that the constants of densities are found by, on first use.
     n_rows : int or None
-        Rows that it was learned from; None for streamed ones.
+        Rows that it was learned from; None for models of earlier versions that read them in parts.
     """
 
     def __init__(
@@ -105,6 +105,14 @@ class JointModel:
     def class_constants(self):
         """What is added to logits before calibration: nothing where the labels taught them."""
         return 0.0 if self.by_labels else self.log_constants + np.log(self.frequencies)
+
+    def take_shares(self, shift):
+        """Take the class shares of the table that the fitted rows were chosen from, by the log ratios (classes,).
+
+        Where logits follow from densities, the shares are among what the temperature divides already.
+        """
+        self.frequencies = self.frequencies * np.exp(shift)
+        self.intercepts = self.intercepts + shift * (1.0 if self.by_labels else 1 - 1 / self.temperature)
 
     def _calibrated(self, logits):
         return logits / self.temperature + self.intercepts

@@ -6,7 +6,6 @@ itself is associated with the label: among many columns the few that matter stan
 """
 
 import dataclasses
-import functools
 from typing import NamedTuple
 
 import jax
@@ -20,6 +19,7 @@ from scorefield.fields.gaussian import fit_gaussian, shrunk_covariance
 from scorefield.fields.joint import ColumnNetwork, JointEnergies, columns_of, init_joint
 from scorefield.fields.rows import fit_margins
 from scorefield.models.calibration import fit_share, fit_temperature
+from scorefield.models.row_choice import standing_for_table
 from scorefield.models.rule_model import fit_rules
 from scorefield.models.training_plan import plan_training
 from scorefield.training.loop import models_per_program, train_many
@@ -97,37 +97,37 @@ class TrainedJoint(NamedTuple):
 
     model: JointEnergies
     fits: list  # the members' training records
-    table: LabelledRow
+    table: LabelledRow  # by weights that stand for the table which the rows were chosen from
     splits: list[Split]
     rules: tuple[ColumnNetwork, np.ndarray] | None  # of `fit_rules`
 
 
 def train_joint(
-    key, table, splits, frame, *, frequencies, label_weight, hidden, max_steps, callback, layout=None, refill=None,
+    key, table, splits, frame, base, *, frequencies, label_weight, hidden, max_steps, callback, layout=None,
     two_views=True, labels_of_hidden=True, with_rules=False, denoising_weight=1.0,
 ):  # fmt: skip
     """A `TrainedJoint` whose members were each trained on its split.
 
-    `table` is a `LabelledRow` of arrays; `layout` is that of mixed rows. `hidden` and `max_steps` may be "auto".
-    Without `two_views` all members see whitened columns where there are enough rows, which compiles one program less.
-    Without `labels_of_hidden` copies of rows with hidden cells do not teach the labels.
+    `table` is a `LabelledRow` of arrays, `base` that of `joint_base`; `layout` is that of mixed rows. `hidden` and
+    `max_steps` may be "auto". Without `two_views` all members see whitened columns where there are enough rows, which
+    compiles one program less. Without `labels_of_hidden` copies of rows with hidden cells do not teach the labels.
     """
     rows, n_classes = table.x, len(frequencies)
-    base = joint_base(rows, frame, layout)
     numbers = rows if layout is None else rows[:, : layout.n_numbers]
     views = (_views(numbers, frame) if two_views else _views(numbers, frame)[-1:])[: len(splits)]
     by_labels = label_weight > 0
     plan = plan_training(
         table, splits, n_classes, hidden=hidden, max_steps=max_steps, numbers=layout is None,
-        in_memory=refill is None, by_labels=by_labels,
+        by_labels=by_labels,
     )  # fmt: skip
     weights = float(label_weight), float(denoising_weight)
     objective = _objective(frame.color, frequencies, plan, weights, labels_of_hidden)
+    standing = standing_for_table(table)
     keys = [jax.random.fold_in(key, m) for m in range(len(splits))]
     gains = _gains_of_members(table, layout) if by_labels and n_classes > 1 else lambda *member: None
     # A start at the class shares made no measurable difference but with offsets, which it cancels.
     priors = frequencies if plan.offsets.any() else None
-    groups = _groups(len(splits), len(views), len(splits) if refill else models_per_program())
+    groups = _groups(len(splits), len(views), models_per_program())
 
     def train_some(number, callback):
         """Members of one view, which have one shape."""
@@ -145,20 +145,20 @@ def train_joint(
             batch_size=plan.batch_size, learning_rate=LEARNING_RATE, max_steps=plan.max_steps,
             chunk_steps=CHECK_STEPS, patience=plan.patience, callback=callback,
             held_out_objective=LabelLoss(plan.offsets) if label_weight else objective,
-            held_out_points=plan.held_out_points, refill=refill and functools.partial(_refill_own, refill, own),
+            held_out_points=plan.held_out_points,
         )  # fmt: skip
 
-    with in_background(lambda: fit_rules(table, splits, layout, n_classes) if with_rules else None) as rules:
-        if refill is None:
-            trained = side_by_side(train_some, len(groups), callback)
-        else:  # in turn: all groups take rows from one buffer
-            trained = [train_some(number, callback) for number in range(len(groups))]
+    def grow():
+        return fit_rules(standing, splits, layout, n_classes, shared=standing is not table) if with_rules else None
+
+    with in_background(grow) as rules:
+        trained = side_by_side(train_some, len(groups), callback)
         by_member = {
             m: fit for own, fits in zip(groups, trained, strict=True) for m, fit in zip(own, fits, strict=True)
         }
         fits = [by_member[m] for m in range(len(splits))]
         members = tuple(fit.model.members[0].without_gains() for fit in fits)
-        return TrainedJoint(JointEnergies(members, base), fits, table, splits, rules())
+        return TrainedJoint(JointEnergies(members, base), fits, standing, splits, rules())
 
 
 def _groups(n_members, n_views, size):
@@ -174,7 +174,7 @@ def _objective(color, frequencies, plan, terms, labels_of_hidden):
     Classes that are drawn more often weigh as much as they would otherwise.
     """
     weights = np.minimum(1 / (len(frequencies) * frequencies), MAX_CLASS_WEIGHT)
-    weights = (weights / plan.factors * (frequencies @ plan.factors)).astype(np.float32)
+    weights = (weights / plan.factors * (frequencies @ plan.factors) * plan.rates).astype(np.float32)
     label_weight, denoising_weight = terms
     share = DENOISED_SHARE if label_weight else 1.0
     return JointLoss(color, label_weight, weights, plan.offsets, share, labels_of_hidden, denoising_weight)
@@ -206,11 +206,6 @@ def _gains_of_members(table, layout):
         return column_gains(seen, table.label[split.kept], weights)
 
     return gains
-
-
-def _refill_own(refill, own):
-    tables, splits = refill()
-    return tables, [splits[m] for m in own]
 
 
 class Calibrated(NamedTuple):

@@ -25,7 +25,8 @@ from scorefield.training.together import n_threads
 
 QUANTILE_ROWS = 10_000  # rows by which quantiles are told well enough
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)  # of the labels against the penalty
-PATH_SPLITS = 2  # of the members' splits try all strengths, the others have the best
+PATH_SPLITS = 2  # models, at most, that try all strengths; the others have the best
+SHARED_BY = 3  # splits at most that share a model
 MAX_CELLS = 3_000_000  # numbers of rows, inputs and models, multiplied: about .2 seconds a fit
 PILOT_STRENGTH = 0.1  # of the model that rows of larger tables are chosen by
 BLOCK_ROWS = 1 << 14  # rows that are predicted at a time
@@ -126,30 +127,33 @@ class SplitModel(NamedTuple):
         return found
 
 
-def fit_rules(table, splits, layout, n_classes):
+def fit_rules(table, splits, layout, n_classes, shared=False):
     """The mean of the models of all splits as a network, and logits of the rows that each split holds out.
 
-    `table` is a `LabelledRow` of arrays. The logits are in the order of the splits' held-out rows.
+    `table` is a `LabelledRow` of arrays. With `shared` a few splits have one model, of rows that none of them holds
+    out: of a large table models see a part anyway. The logits are in the order of the splits' held-out rows.
     """
     inputs = RuleInputs(table, layout)
     given = np.ones(len(table.label)) if table.weight is None else table.weight.astype(np.float64)
     learned, weights = choose_rows(inputs, table.label, given, n_classes)
+    n_groups = -(-len(splits) // SHARED_BY) if shared else len(splits)
+    groups = [splits[group::n_groups] for group in range(n_groups)]
 
     def begin(number):
-        kept = np.isin(learned, splits[number].kept)
+        kept = np.logical_and.reduce([np.isin(learned, split.kept) for split in groups[number]])
         return SplitRows(inputs, learned[kept], table.label[learned[kept]], weights[kept], n_classes, seed=number)
 
     def loss(model, split):
         return -given[split.held] @ _own_log_shares(model, inputs, split.held, table.label[split.held])
 
     with ThreadPoolExecutor(n_threads()) as pool:  # trees alone: liblinear's random numbers are those of the process
-        parts = list(pool.map(begin, range(len(splits))))
-    n_first = min(PATH_SPLITS, len(splits))
+        parts = list(pool.map(begin, range(len(groups))))
+    n_first = min(PATH_SPLITS, len(groups))
     first = [part.fit(STRENGTHS) for part in parts[:n_first]]
-    losses = [sum(loss(first[m][s], splits[m]) for m in range(n_first)) for s in range(len(STRENGTHS))]
+    losses = [sum(loss(first[m][s], groups[m][0]) for m in range(n_first)) for s in range(len(STRENGTHS))]
     best = int(np.argmin(losses))
     models = [found[best] for found in first] + [part.fit(STRENGTHS[best : best + 1])[0] for part in parts[n_first:]]
-    logits = [model.logits(inputs, split.held) for model, split in zip(models, splits, strict=True)]
+    logits = [models[m % len(models)].logits(inputs, split.held) for m, split in enumerate(splits)]
     return mean_network(inputs, models), np.concatenate(logits)
 
 

@@ -17,6 +17,7 @@ WIDE, NARROW = (128, 128), (64, 64)  # layers
 BATCH, SMALL_BATCH = 128, 64
 SMALL_TABLE = 1000  # rows, below which narrow networks and half the batch do as well, in half the time
 LARGE_TABLE = 10_000  # rows, beyond which steps and patience grow as the square root of their number
+CHOSEN = 1.5  # times as many steps for rows that were chosen by their surprise, of which each tells more
 PATIENCE = 2  # looks: the labels' held-out loss turns early and does not come back
 MORE_PATIENCE = 4  # for few rows, whose loss varies, for densities, and for mixed rows, which many chains are run on
 FEW_ROWS = 20  # of the smallest class
@@ -37,21 +38,31 @@ class Plan(NamedTuple):
     factors: np.ndarray  # (classes,): how many times as often as in the table a class counts
 
     @property
+    def rates(self):
+        """Mean chance (classes,) of a row of each class to be chosen; 1 where the rows are the table."""
+        found = np.ones(len(self.factors))
+        if self.table.log_chances is not None:
+            for k in np.unique(self.table.label):
+                found[k] = 1 / np.exp(-self.table.log_chances[self.table.label == k, k]).mean(dtype=float)
+        return found
+
+    @property
     def offsets(self):
         """Of the logits (classes,), see `LabelLoss`."""
         return np.log(self.factors).astype(np.float32)
 
 
-def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, in_memory, by_labels):
+def plan_training(table, splits, n_classes, *, hidden, max_steps, numbers, by_labels):
     """The plan for a `LabelledRow` of arrays; `hidden` and `max_steps` may be "auto".
 
-    `numbers` is false for mixed rows, `in_memory` for part of a larger table, and `by_labels` is true for members that
-    learn from labels too.
+    `numbers` is false for mixed rows, and `by_labels` is true for members that learn from labels too.
     """
     n, counts = len(table.x), np.bincount(table.label, minlength=n_classes)
     small = numbers and by_labels and n < SMALL_TABLE
-    large = numbers and by_labels and in_memory and n > LARGE_TABLE
+    large = numbers and by_labels and n > LARGE_TABLE
     longer = np.sqrt(n / LARGE_TABLE) if large else 1.0
+    if table.log_chances is not None:
+        longer *= CHOSEN
     patience = PATIENCE if numbers and by_labels and counts.min() >= FEW_ROWS else MORE_PATIENCE
     factors = np.ones(n_classes, int)
     if large:

@@ -318,7 +318,6 @@ def train_many(
     held_out_points: int = HELD_OUT_POINTS,
     patience: int | None = 10,
     callback: Callable[[Progress], bool | None] | None = None,
-    refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None = None,
 ) -> list[Trained]:
     """Train models of one structure, such as those of several classes, folds, seeds or learning rates.
 
@@ -328,15 +327,14 @@ def train_many(
     held-out loss before a model stops; with None it trains to the end and the last average is returned. Training ends
     when `callback` returns a true value. `splits` replace the random split by `validation_fraction`, and
     `held_out_objective` replaces the objective on held-out rows, of which `held_out_points` are taken, with repetition
-    where there are fewer. For data larger than memory, `refill` returns new tables and splits before every chunk but
-    the first; it needs `splits`, and the first held-out rows are kept.
+    where there are fewer.
     """
     _check_settings(learning_rate, batch_size, max_steps, validation_fraction, patience)
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):  # a key of jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
     _check_counts(key, models, tables, objective, held_out_objective)
     n_models, n_chunks = len(models), -(-max_steps // chunk_steps)
-    source = Source(key, tables, splits, validation_fraction, n_models, refill, held_out_points)
+    source = Source(key, tables, splits, validation_fraction, n_models, held_out_points)
     objectives, held_out_objectives = (
         each if isinstance(each, list) else [each] * n_models for each in (objective, held_out_objective or objective)
     )
@@ -346,7 +344,7 @@ def train_many(
     def launch(block: _Block, chunk: int) -> _Chunk:
         keys = _chunk_keys(key, chunk, block.numbers, n_models=n_models)
         steps = range(chunk * chunk_steps, min((chunk + 1) * chunk_steps, max_steps))
-        return block.launch(keys, source.rows_for(block.numbers, chunk), batch_size, chunk_steps, steps, max_steps)
+        return block.launch(keys, source.rows_for(block.numbers), batch_size, chunk_steps, steps, max_steps)
 
     under_way = {block: launch(block, 0) for block in blocks}
     for chunk in range(n_chunks):

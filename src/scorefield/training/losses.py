@@ -162,12 +162,16 @@ def fisher_divergence(field: Field, truth: Field, rows: object) -> float:
 
 
 class LabelledRow(NamedTuple):
-    """A row, its class, and where they are used: its weight, and copies (k, d) of it with some cells hidden."""
+    """A row, its class, and where they are used: its weight, and copies (k, d) of it with some cells hidden.
+
+    Of a row that was chosen from a larger table, `log_chances` (classes,) says how likely, had it each of the classes.
+    """
 
     x: jax.Array
     label: jax.Array
     weight: jax.Array | None = None
     hidden: jax.Array | None = None
+    log_chances: jax.Array | None = None
 
 
 def rank_cell(model: JointEnergies, z: jax.Array, row: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -238,6 +242,8 @@ class JointLoss:
             loss = loss + ranking * present  # a gap has no rank
         loss = loss if self.denoising_weight == 1 else self.denoising_weight * loss
         weight = self.class_weights[label] if row.weight is None else self.class_weights[label] * row.weight
+        if row.log_chances is not None:  # densities are those of the table
+            weight = weight * jnp.exp(-row.log_chances[label])
         return weight * loss
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
@@ -270,13 +276,15 @@ class LabelLoss:
     """Cross-entropy of the label under the softmax of the energies.
 
     Where a class is drawn f_k times as often as it occurs, the offsets (classes,) are log f_k: the energies remain
-    those of the table, as in a logistic regression of case-control samples (Prentice & Pyke 1979).
+    those of the table, as in a logistic regression of case-control samples (Prentice & Pyke 1979). So are the log
+    chances of a row that was chosen by its surprise (Fithian & Hastie 2014).
     """
 
     offsets: Any = 0.0
 
     def __call__(self, model: JointEnergies, key: jax.Array, row: LabelledRow) -> jax.Array:
-        logs = jax.nn.log_softmax(model.logits(row.x) + self.offsets)
+        offsets = self.offsets if row.log_chances is None else self.offsets + row.log_chances
+        logs = jax.nn.log_softmax(model.logits(row.x) + offsets)
         # Not logs[label], whose slope is a loop over rows on a CPU.
         loss = -jnp.sum(jnp.where(jnp.arange(len(logs)) == row.label, logs, 0.0))
         return loss if row.weight is None else row.weight * loss

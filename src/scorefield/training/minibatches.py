@@ -3,7 +3,7 @@
 Tables are padded to a few sizes, so that compiled programs do not depend on the number of rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -135,34 +135,22 @@ def prepare(
 
 
 class Source:
-    """Rows of each chunk; a table shared by all models is on the device once.
-
-    `refill` returns new tables and splits for every chunk but the first.
-    """
+    """The rows of each block of models; a table shared by all models is on the device once."""
 
     def __init__(
         self, key: jax.Array, tables: Sequence[Any], splits: Sequence[Split] | None, fraction: float, n_models: int,
-        refill: Callable[[], tuple[Sequence[Any], Sequence[Split]]] | None, n_points: int = HELD_OUT_POINTS,
+        n_points: int = HELD_OUT_POINTS,
     ):  # fmt: skip
-        if refill and splits is None:
-            raise ValueError("Expected splits with refill, got None; without them held-out rows could be trained on.")
-        self.key, self.tables, self.splits, self.fraction, self.refill = key, tables, splits, fraction, refill
-        self.everyone, self.chunk, self.n_points = np.arange(n_models), 0, n_points
+        self.key, self.tables, self.splits, self.fraction = key, tables, splits, fraction
+        self.everyone, self.n_points = np.arange(n_models), n_points
         self.shared: Rows | None = None
         self.known: dict[tuple, Rows] = {}
-        self.held_out: dict[tuple, tuple[Any, Any]] = {}
 
-    def rows_for(self, numbers: np.ndarray, chunk: int) -> Rows:
-        """Rows of the models `numbers` for a chunk."""
-        if self.refill and chunk > self.chunk:  # once per chunk, for the first models that reach it
-            self.tables, self.splits = self.refill()
-            self.chunk, self.shared, self.known = chunk, None, {}
+    def rows_for(self, numbers: np.ndarray) -> Rows:
+        """Rows of the models `numbers`."""
         who = tuple(numbers.tolist())
         if who not in self.known:
-            rows = self._prepared(numbers)
-            # The first held-out rows are kept, so that chunks are compared on the same rows.
-            held_out, weights = self.held_out.setdefault(who, (rows.held_out, rows.weights))
-            self.known[who] = rows._replace(held_out=held_out, weights=weights)
+            self.known[who] = self._prepared(numbers)
         return self.known[who]
 
     def _prepared(self, numbers: np.ndarray) -> Rows:
