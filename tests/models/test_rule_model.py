@@ -228,6 +228,19 @@ def test_labels_of_noise_stay_noise_in_large_tables(rng, monkeypatch):
     assert abs(hits - 0.5) < 4 * 0.5 / np.sqrt(len(held))
 
 
+def test_splits_that_share_a_model_have_not_seen_their_rows(rng):
+    """Labels of noise stay noise where held out; a model that saw the rows predicts them."""
+    X, y = rng.normal(size=(1000, 12)).astype(np.float32), rng.integers(0, 2, 1000).astype(np.int32)
+    splits, hits = member_splits(rng, X, y, 5), {}
+    for name, own in (("held out", splits), ("seen", [Split(np.arange(1000), split.held) for split in splits])):
+        logits = fit_rules(LabelledRow(X, y), own, None, 2, shared=True)[1]
+        hits[name] = np.mean(logits.argmax(axis=1) == y[np.concatenate([split.held for split in own])])
+        assert logits.shape == (1000, 2)  # five folds
+    error = 0.5 / np.sqrt(1000)
+    assert abs(hits["held out"] - 0.5) < 4 * error
+    assert hits["seen"] - 0.5 > 4 * error
+
+
 def test_columns_are_not_chosen_by_held_out_labels(rng, monkeypatch):
     """Labels of pure noise: where few of many columns are affordable, held-out rows must not look predictable."""
     monkeypatch.setattr(rule_model, "MAX_CELLS", 20_000)
