@@ -69,6 +69,7 @@ def test_same_bits_as_in_memory_and_for_other_partitions(table):
         assert model.n_rows_learned_ == expected.n_rows_learned_ < 1000
         assert model.feature_names_in_.tolist() == ["a", "b"]
         assert model.classes_.tolist() == ["no", "yes"]
+        assert model.predict(features(table)).dtype == expected.predict(features(table)).dtype
         np.testing.assert_array_equal(model.frequencies_, expected.frequencies_)
     lazy = by_name.predict_proba(features(frame)).compute()
     np.testing.assert_allclose(lazy, expected.predict_proba(features(table)), atol=1e-5)
@@ -104,7 +105,7 @@ def test_chosen_rows_are_those_of_the_ranks(table):
 def test_mixed_tables(mixed):
     """Chosen with the odds of the whole; missing values and levels that only other rows have are predicted with."""
     frame = in_parts(mixed)
-    model = ScoreClassifier(**LIGHT | {"max_steps": 150}).fit(frame, "fraud")
+    model = ScoreClassifier(**LIGHT | {"max_steps": 100}).fit(frame, "fraud")
     assert model.model_.space.layout is not None
     assert model.n_rows_learned_ <= 800
     lazy = model.predict_proba(features(frame))
@@ -113,7 +114,7 @@ def test_mixed_tables(mixed):
     assert np.isfinite(found).all()
     assert abs(np.log(found[:, 1].mean() * 3000 / 80)) < 4 / np.sqrt(80)
     assert model.predict(features(frame)).compute().tolist() == model.predict(features(mixed)).tolist()
-    again = ScoreClassifier(**LIGHT | {"max_steps": 150}).fit(frame, "fraud")
+    again = ScoreClassifier(**LIGHT | {"max_steps": 100}).fit(frame, "fraud")
     np.testing.assert_array_equal(again.predict_proba(features(mixed)), model.predict_proba(features(mixed)))
     with pytest.raises(ValueError, match=r"with the fitted columns .*, got .* select those"):
         model.predict(frame)

@@ -46,7 +46,8 @@ class DaskTable:
             raise ValueError("Expected rows in the dask dataframe, got empty partitions alone.")
         n_missing = sum(count for label, count in counts.items() if is_missing(label))
         check_labels(counts, n_missing, self.target)
-        return np.array(sorted(counts))
+        ordered = sorted(counts)
+        return np.array(ordered, dtype=object if isinstance(ordered[0], str) else None)  # as of a column in memory
 
     @functools.cached_property
     def counts_of_parts(self):
