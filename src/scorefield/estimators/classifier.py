@@ -225,9 +225,10 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d), dask dataframe, str or path
             Rows: an array, a pandas or polars DataFrame or a pyarrow table, of mixed types, with missing values,
-            for the joint model. Or a dask dataframe, a Parquet file or a folder of Parquet files (needs pyarrow), which need not fit
-            into memory: the joint model learns from up to half a million of their rows, rare classes whole and the
-            others drawn evenly, and has the odds of the whole table. These are the rows that it learns from in memory.
+            for the joint model. Or a dask dataframe, a Parquet file or a folder of Parquet files (needs pyarrow), which
+            need not fit into memory: the joint model learns from up to half a million of their rows, rare classes whole
+            and the others drawn evenly, and has the odds of the whole table. These are the rows that it learns from in
+            memory.
         y : array-like of shape (n,), dask Series or str
             Labels; or the name of their column in the files or the dask dataframe. If other columns have missing
             values or no numbers, 100,000 rows are the most, and what columns are is told by these rows.
