@@ -17,9 +17,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "dask.rst"
 def test_the_query_of_the_guide(tmp_path, monkeypatch, rng):
     """It runs as it stands, has the odds of the table, and without priors it has not."""
     y = (rng.random(12_000) < 0.02).astype(int)
-    table = pd.DataFrame(rng.normal(size=(len(y), 2)) + y[:, None], columns=["a", "b"]).assign(
-        id=np.arange(len(y)), fraud=y
-    )
+    table = pd.DataFrame(rng.normal(size=(len(y), 2)) + y[:, None], columns=["a", "b"]).assign(fraud=y)
     (tmp_path / "transactions").mkdir()
     for part in range(2):
         table[part::2].to_parquet(tmp_path / "transactions" / f"{part}.parquet", index=False)
