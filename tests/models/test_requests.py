@@ -223,6 +223,8 @@ def test_relations_at_the_call_and_what_violates_them(order_model):
     wrong = table.assign(total=table.total + (np.arange(len(table)) < 3))
     with pytest.raises(ValueError, match=r"Expected training rows .*, got 3 of 400 rows violate 'total == net \+ tax'"):
         ScoreDensity(constraints=RELATIONS).fit(wrong)
+    with pytest.raises(ValueError, match=r"Expected training rows .*, got 3 of 400 rows violate 'total == net \+ tax'"):
+        ScoreClassifier(constraints=RELATIONS).fit(wrong, np.arange(len(wrong)) % 2)
 
 
 def test_what_cannot_be_drawn_is_told(order_model, gaussian):

@@ -250,6 +250,7 @@ class ScoreClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 self._fit_in_parts(table_in_parts(X, y, sample_weight))
             return self
         rows, y, space, weights, groups, places = self._read_labelled(X, y, sample_weight, groups)
+        check_constraints(space, X, self.constraints)
         with fit_task(self, X=rows, y=y):
             self._fit(space, rows, y, weights, groups)
         if hasattr(self, "held_out_proba_"):
