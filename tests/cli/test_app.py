@@ -957,7 +957,7 @@ MESSAGES = {
         ["fit", "label.csv"],
         "Expected numbers in column 'fraud', as in 99 of its cells, got 'yes' in row 3",
     ),
-    "stream": (["fit", "nested.parquet", "--stream", "--drop", "b"], "Expected no --as, --drop or --na for"),
+    "stream": (["fit", "nested.parquet", "--stream", "--drop", "b"], "Expected no --as, --drop, --na or --groups for"),
     "absurd": (["resample", "good.csv", "--strategy", "1=99999999999999999999"], "GiB; ask for fewer rows"),
     "no number": (["resample", "good.csv", "--strategy", "1=²"], "Expected label=count with a label of ['0', '1']"),
 }

@@ -70,7 +70,7 @@ def test_a_density_that_ignores_correlations_is_caught(rng):
     """By hand, with the true margins, and by columns that were shuffled before the fit."""
     held_out = correlated(rng, 600)
     by_hand = ScoreDensity(model="gaussian", standardize=False, random_state=0).fit(correlated(rng, 1000))
-    by_hand.model_ = to_plain(gaussian_from_covariance([1.0, 0.0, -1.0], np.eye(3)))
+    by_hand.model_.plain_field = to_plain(gaussian_from_covariance([1.0, 0.0, -1.0], np.eye(3)))
     shuffled = ScoreDensity(model="gaussian", random_state=0).fit(rng.permuted(correlated(rng, 1000), axis=0))
     for density in (by_hand, shuffled):
         assert density.diagnose(held_out)["stein_p_value"].verdict == BAD

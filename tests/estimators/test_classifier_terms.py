@@ -186,5 +186,5 @@ def test_groups_that_cannot_be_kept_are_refused(visits):
         model.fit(X, y, groups=customers[1:])
     with pytest.raises(ValueError, match='density="joint" with groups, got ScoreDensity'):
         ScoreClassifier(ScoreDensity("gaussian")).fit(X, y, groups=customers)
-    with pytest.raises(ValueError, match="table in memory with groups, got a path"):
+    with pytest.raises(ValueError, match="table in memory with groups, got one in parts"):
         model.fit("rows.parquet", "y", groups=customers)

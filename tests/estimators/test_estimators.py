@@ -108,7 +108,7 @@ def test_field_is_the_gradient_of_the_log_density(fitted, skewed_rows):
 
 
 def test_persistence(fitted, skewed_rows, tmp_path):
-    """pickle, joblib, clone and skops give the same numbers; skops needs one trusted type."""
+    """pickle, joblib, clone and skops give the same numbers; skops needs two trusted types."""
     X = skewed_rows[:20]
     expected = fitted.score_samples(X)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).score_samples(X), expected)
@@ -116,7 +116,7 @@ def test_persistence(fitted, skewed_rows, tmp_path):
     np.testing.assert_array_equal(joblib.load(tmp_path / "model.joblib").score_samples(X), expected)
     data = skops.io.dumps(fitted)
     trusted = skops.io.get_untrusted_types(data=data)
-    assert trusted == ["scorefield.NumberSpace", "scorefield.ScoreDensity"]
+    assert trusted == ["scorefield.FieldDensity", "scorefield.ScoreDensity"]
     np.testing.assert_array_equal(skops.io.loads(data, trusted=trusted).score_samples(X), expected)
     again = clone(fitted).fit(skewed_rows)
     np.testing.assert_array_equal(again.score_samples(X), expected)  # same seed, same bits
@@ -129,10 +129,10 @@ def test_damaged_model_files(skewed_rows):
     with pytest.raises((zipfile.BadZipFile, ValueError, EOFError)):
         skops.io.loads(data[: len(data) // 2], trusted=trusted)
     edited = pickle.loads(pickle.dumps(model))
-    edited.model_["type"] = "os.system"
+    edited.model_.plain_field["type"] = "os.system"
     with pytest.raises(ValueError, match="edited"):
         edited.score_samples(skewed_rows)
-    del edited.model_["type"]
+    del edited.model_.plain_field["type"]
     with pytest.raises(ValueError, match="stored model"):
         edited.score_samples(skewed_rows)
 
@@ -740,7 +740,7 @@ def test_one_pass_gives_probabilities_and_densities():
 
 def test_normalisation_waits_until_it_is_needed(monkeypatch):
     """A sampler needs no constant, so over-sampling must not pay for its importance draws."""
-    from scorefield.estimators import density as module
+    from scorefield.models import field_density as module
 
     calls = []
 

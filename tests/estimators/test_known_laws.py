@@ -13,11 +13,10 @@ from sklearn.neighbors import KernelDensity
 from scorefield import PriorCorrectedClassifier, ScoreClassifier, ScoreDensity, ScoreOverSampler
 from scorefield._jax.batching import map_rows
 from scorefield._jax.pytrees import Method, pytree
-from scorefield.estimators import density as density_module
 from scorefield.fields.base import Field
 from scorefield.fields.gaussian import shrunk_covariance
 from scorefield.fields.mixtures import mixture
-from scorefield.models import density_fitting, fitting
+from scorefield.models import density_fitting, field_density, fitting
 from scorefield.models.calibration import fit_temperature
 from scorefield.models.joint_model import Frame
 from scorefield.training.losses import WeightedRow
@@ -111,7 +110,7 @@ def test_an_uncertain_constant_is_announced(monkeypatch):
         warnings.simplefilter("error")
         assert density.fit(rows).anchor_error_ < 0.2
     assert ScoreDensity("gaussian").fit(rows).anchor_error_ == 0
-    monkeypatch.setattr(density_module, "LARGE_ERROR", 1e-4)
+    monkeypatch.setattr(field_density, "LARGE_ERROR", 1e-4)
     with pytest.warns(UserWarning, match="standard error of .* nats"):
         density.fit(rows)
 

@@ -719,7 +719,7 @@ def test_the_teacher_keeps_groups_together(monkeypatch):
     monkeypatch.setattr(advice, "ScoreClassifier", Light)
     keep_remedies(monkeypatch, NOTHING, OUR_CLASSIFIER, "SMOTE")
     X, y, customers = visits()
-    advise(X, y, LogisticRegression(), minutes=0, groups=customers)
+    advise(X, y, LogisticRegression(), minutes=None, groups=customers)
     assert given == [48] * 5
     with pytest.raises(ValueError, match="at least 5 groups with rows of each class, got 4"):
         advise(X, y, LogisticRegression(), minutes=0, groups=np.arange(300) // 75)

@@ -10,7 +10,6 @@ import pytest
 from scorefield import HMC, MALA, AnnealedLangevin, Langevin, ReverseDiffusion, ScoreDensity
 from scorefield._jax.errors import DivergedError
 from scorefield._jax.pytrees import pytree
-from scorefield._jax.storage import from_plain
 from scorefield.fields.base import Field
 from scorefield.fields.diffusion import DiffusionField, NoisyField, init_diffusion_field
 from scorefield.fields.gaussian import standard_gaussian
@@ -95,7 +94,7 @@ def test_half_precision_agrees_with_single(key, skewed_mixture):
     """The noise is the same, so chains can be compared one by one; a network of two digits fails the same test."""
     rows = np.asarray(skewed_mixture.sample(key, 500))
     energy = ScoreDensity(model="energy", hidden=(32, 32), max_steps=600, random_state=0).fit(rows)
-    field = from_plain(energy.model_)
+    field = energy.model_.field
     assert np.abs(jax.vmap(field)(rows) - jax.vmap(field.base)(rows)).max() > 1  # the network has something to say
 
     def drawn(field, precision):

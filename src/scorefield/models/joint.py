@@ -133,7 +133,9 @@ class JointModel:
         return self.map("__call__", rows).astype(np.float64) + self._density_constants(rows)
 
     def logits_and_log_density(self, rows):
-        """Both, in one pass over the rows."""
+        """Both; of many rows in one pass."""
+        if len(rows) <= FEW_ROWS:  # whose logits have bits of their own
+            return self.logits(rows), self.log_density(rows)
         logits, energies = (values.astype(np.float64) for values in self.map("logits_and_energies", rows))
         return self._calibrated(logits + self.class_constants()), energies + self._density_constants(rows)
 

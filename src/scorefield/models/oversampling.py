@@ -125,10 +125,12 @@ class Made(NamedTuple):
 
 def over_sample(task, settings):
     """The new rows that a `Task` asks for, as `Made`."""
-    if not any(task.wanted.values()):
-        return Made(None, task.y[:0], np.zeros(0, np.intp))
     if settings.mixed is None:
         settings = dataclasses.replace(settings, mixed=is_mixed(task.X, settings.columns))
+    if not any(task.wanted.values()):
+        if settings.mixed:
+            TableEncoder(settings.columns).fit(task.X)  # a column that cannot be read is refused all the same
+        return Made(None, task.y[:0], np.zeros(0, np.intp))
     of_law = RowEnergy if settings.mixed else ClassDensities
     source = (TeacherSteps if settings.from_teacher else of_law)(task, settings)
     make = _for_learning if settings.purpose == "learning" else _for_sharing
