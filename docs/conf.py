@@ -48,6 +48,9 @@ html_sidebars = {page: [] for page in ("start", "which")}  # no pages below them
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [
+        f"../examples/{name}" for name in ("classify", "imbalance", "understand", "generate", "theory")
+    ],
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "abort_on_example_error": True,
