@@ -54,7 +54,7 @@ MORE = [
     MixedEncoder("one-hot"),
     LabellingClassifier("radius", n_augment=5, density=light("gaussian"), random_state=0),
     LabellingClassifier("pseudo-density", density=light("gaussian"), random_state=0),
-    ScoreImputer(**{**LIGHT, "max_steps": 50}),
+    ScoreImputer(method="neighbours", **{**LIGHT, "max_steps": 50}),
 ]
 
 

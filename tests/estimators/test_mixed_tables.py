@@ -124,7 +124,7 @@ def test_containers_in_and_out(container):
         table, label
     )
     assert type(more) is type(table)
-    filled = ScoreImputer(**LIGHT).fit(table).transform(table)
+    filled = ScoreImputer(method="neighbours", **LIGHT).fit(table).transform(table)
     assert type(filled) is type(table)
     cells = pd.DataFrame(filled, columns=frame.columns) if container == "numpy" else pl.from_arrow(filled) if (
         container == "pyarrow") else filled  # fmt: skip
@@ -324,7 +324,7 @@ def test_columns_that_tell_the_same_never_contradict_each_other():
     new = sampler.fit_resample(frame, label)[0][sampler.is_synthetic_]
     assert set(zip(new["school"], new["years"], strict=True)) <= set(zip(frame["school"], frame["years"], strict=True))
     hidden = frame.assign(years=frame["years"].where(rng.random(300) < 0.7))
-    filled = ScoreImputer(**LIGHT).fit(frame).transform(hidden)
+    filled = ScoreImputer(method="neighbours", **LIGHT).fit(frame).transform(hidden)
     pd.testing.assert_series_equal(filled["years"], frame["years"], check_dtype=False)
 
 
@@ -403,7 +403,7 @@ def test_columns_that_are_left_alone_are_named_and_can_be_filled():
     frame["cabin"] = pd.Series([f"{'ABC'[i % 3]}{i // 2}" for i in rng.permutation(150)]).where(rng.random(150) < 0.3)
     frame["none"] = np.nan
     light = {"hidden": (8,), "max_steps": 5, "random_state": 0}
-    imputer = ScoreImputer(**light).fit(frame)
+    imputer = ScoreImputer(method="neighbours", **light).fit(frame)
     said = (
         "Missing cells are left alone in 'cabin' (taken for an identifier), 'none' (no known cell). To fill such "
         "columns too, say what they are: columns={'cabin': 'category'}."
@@ -412,7 +412,7 @@ def test_columns_that_are_left_alone_are_named_and_can_be_filled():
         with pytest.warns(UserWarning, match=re.escape(said)):
             fill(frame)
     with pytest.warns(UserWarning, match=r"in 'none' \(no known cell\)\.$"):
-        full = ScoreImputer(columns={"cabin": "category"}, **light).fit_transform(frame)
+        full = ScoreImputer(method="neighbours", columns={"cabin": "category"}, **light).fit_transform(frame)
     assert full.drop(columns="none").notna().all(axis=None)
     assert set(full["cabin"]) <= set(frame["cabin"].dropna())
     assert full["cabin"].nunique() > 20  # rare levels too

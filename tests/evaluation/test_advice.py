@@ -128,9 +128,10 @@ class CoarseTree(DecisionTreeClassifier):
         return np.round(super().predict_proba(X, check_input))
 
 
-def test_over_sampling_wins_where_it_should(monkeypatch):
+@pytest.mark.parametrize("ours", [(), pytest.param((OURS,), marks=pytest.mark.slow)], ids=["others", "ours too"])
+def test_over_sampling_wins_where_it_should(ours, monkeypatch):
     """Rare rows fill a disc in a sea of common ones; leaves of fewer than 40 rows are too coarse for 30 of them."""
-    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE", OURS)
+    keep_remedies(monkeypatch, NOTHING, WEIGHTS, THRESHOLD, NOISE, "SMOTE", *ours)
     rng = np.random.default_rng(0)
     common = rng.uniform(-3, 3, (2000, 2))
     common = common[np.linalg.norm(common, axis=1) > 1]

@@ -220,7 +220,7 @@ def mixed_table():
 LIGHT = ScoreDensity(model="energy", hidden=(4,), max_steps=10)
 ANY_TABLE = [
     (LIGHT, ("score_samples", "grad_log_density")),
-    (ScoreImputer(hidden=(4,), max_steps=10, random_state=0), ("transform",)),
+    (ScoreImputer(method="neighbours", hidden=(4,), max_steps=10, random_state=0), ("transform",)),
     (ScoreOutlierDetector(LIGHT, random_state=0), ("score_samples", "predict")),
     (ScoreFeatures(LIGHT, passthrough=True, per_class=True, random_state=0), ("transform",)),
     (MixedEncoder("one-hot"), ("transform",)),
