@@ -102,6 +102,18 @@ def test_chosen_rows_are_those_of_the_ranks(table):
     assert [len(own) for own in choose_ranks(np.random.default_rng(0), source.counts, None) if own is not None] == [920]
 
 
+@pytest.mark.parametrize("y", ["name", "series"])
+def test_rows_and_labels_of_small_files_stay_paired(table, tmp_path, y):
+    """Dask reads several small files as one partition where few columns are asked for, such as the labels alone."""
+    for number, (start, end) in enumerate(itertools.pairwise((0, 1000, 2000, 3000))):
+        table.iloc[start:end].to_parquet(tmp_path / f"{number}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    source = DaskTable(frame, "fraud") if y == "name" else DaskTable(features(frame), frame["fraud"])
+    rows, codes = source.rows_of([None, None])
+    assert source.classes[codes].tolist() == table["fraud"].tolist()
+    pd.testing.assert_frame_equal(rows, features(table).reset_index(drop=True))
+
+
 def test_mixed_tables(mixed):
     """Chosen with the odds of the whole; missing values and levels that only other rows have are predicted with."""
     frame = in_parts(mixed)

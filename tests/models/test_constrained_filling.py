@@ -28,9 +28,9 @@ def with_missing(table, rng, share=0.35):
 @pytest.fixture(scope="module")
 def imputer():
     table = with_missing(bills(300, np.random.default_rng(0)), np.random.default_rng(1), 0.1)
-    return ScoreImputer(
-        method="neighbours", max_steps=40, hidden=(16,), constraints=RELATIONS, random_state=0
-    ).fit(table)
+    return ScoreImputer(method="neighbours", max_steps=40, hidden=(16,), constraints=RELATIONS, random_state=0).fit(
+        table
+    )
 
 
 def keeps(rows):

@@ -90,7 +90,8 @@ def _parts(frame, target):
     if isinstance(target, str):
         if target not in frame.columns:
             raise ValueError(f"Expected the label column among {list(frame.columns)}, got {target!r}.")
-        return list(zip(frame.drop(columns=target).to_delayed(), frame[target].to_delayed(), strict=True)), target
+        # Split in the task: dask may fuse partitions of some columns in another way than those of others.
+        return [(part.drop(columns=target), part[target]) for part in frame.to_delayed()], target
     if not (is_lazy(target) and hasattr(target, "npartitions") and getattr(target, "ndim", 0) == 1):
         raise ValueError(
             f"Expected y as the name of a column or a dask Series beside a dask dataframe, got {type(target).__name__}."
@@ -100,8 +101,8 @@ def _parts(frame, target):
             f"Expected as many partitions in y as in X, got {target.npartitions} and {frame.npartitions}; make one "
             "from the other, or join them and name the column."
         )
-    labels = target.to_delayed()
-    return list(zip(frame.to_delayed(), np.ravel(labels).tolist(), strict=True)), getattr(target, "name", None) or "y"
+    parts, labels = (part.to_delayed(optimize_graph=False) for part in (frame, target))  # unfused, they stay paired
+    return list(zip(parts, np.ravel(labels).tolist(), strict=True)), getattr(target, "name", None) or "y"
 
 
 def _labels_of(rows, labels):
