@@ -57,9 +57,8 @@ def test_forgotten_programs_are_freed(monkeypatch):
     [
         "gaussian",
         "kernel",
-        "energy",
         "joint",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mlp", "diffusion")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("energy", "mlp", "diffusion")),
     ],
 )
 def test_fits_compile_nothing_outside_the_bound(name, rng):

@@ -51,8 +51,8 @@ def mixed(frame):
 def short_training(monkeypatch):
     from scorefield.cli import commands
 
-    for name in ("ScoreDensity", "ScoreImputer"):
-        monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=20))
+    for name, settings in (("ScoreDensity", {}), ("ScoreImputer", {"method": "neighbours"})):
+        monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=20, **settings))
 
 
 def run_with_stages(monkeypatch, capsys, *arguments):
@@ -545,7 +545,7 @@ def test_columns_are_described(tmp_path, monkeypatch, capsys):
     assert last.startswith("37 rows repeat an earlier one apart from the columns that are set aside;")
 
 
-@pytest.mark.parametrize("ids", ["new", "blank"])
+@pytest.mark.parametrize("ids", ["new", pytest.param("blank", marks=pytest.mark.slow)])
 def test_resample_writes_new_keys_of_the_same_type(tmp_path, frame, monkeypatch, capsys, short_training, ids):
     names = [f"{'abc'[i % 3] * 2} van {'xyz'[i % 2]}{i}" for i in range(180)]
     frame.assign(id=range(1, 181), code=[f"C-{i:05d}" for i in range(180)], name=names).to_csv(

@@ -56,8 +56,8 @@ TABLES = {"german": (german_table(), "Storno", GERMAN), "american": (american_ta
 @pytest.fixture(params=TABLES)
 def case(request, tmp_path, monkeypatch):
     """A file, its target, how pandas reads it, and commands that train for a few steps."""
-    for name in ("ScoreDensity", "ScoreImputer"):
-        monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=5))
+    for name, settings in (("ScoreDensity", {}), ("ScoreImputer", {"method": "neighbours"})):
+        monkeypatch.setattr(commands, name, functools.partial(getattr(commands, name), max_steps=5, **settings))
     small = functools.partial(commands.ScoreClassifier, n_members=1)
     monkeypatch.setattr(commands, "ScoreClassifier", small)
     text, target, reading = TABLES[request.param]

@@ -134,7 +134,7 @@ def visits():
     return X, rng.permutation(np.arange(30) % 3 == 0)[customers].astype(int), np.array([f"c{c}" for c in customers])
 
 
-@pytest.mark.parametrize("label_weight", [1.0, 0.0])
+@pytest.mark.parametrize("label_weight", [1.0, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_groups_stay_on_one_side_of_every_split(monkeypatch, visits, label_weight):
     X, y, customers = visits
     seen = []

@@ -526,7 +526,7 @@ FOREST, LOGISTIC = RandomForestClassifier(5, random_state=0), LogisticRegression
             for name in CODE
             if name not in (OURS_TUNED, OUR_CLASSIFIER, TEACHING, "SMOTE")
         ),
-        (OUR_CLASSIFIER, FOREST),
+        pytest.param(OUR_CLASSIFIER, FOREST, marks=pytest.mark.slow),
         (TEACHING, FOREST),
         pytest.param(OURS_TUNED, FOREST, marks=pytest.mark.slow),
     ],
