@@ -19,11 +19,12 @@ from scorefield import (
     load_penguins,
 )
 from scorefield.display.displays import COLOURS
-from scorefield.evaluation.statistics import seed_means
-from scorefield.studies.benchmark.arms import OUR_CLASSIFIER
+from scorefield.evaluation.remedies import NOTHING
+from scorefield.evaluation.statistics import estimate, seed_means
+from scorefield.studies.benchmark.arms import DISTILLED, NOISE, OUR_CLASSIFIER, OURS, SMOTE_ROWS
 from scorefield.studies.benchmark.classifiers import CLASSIFIERS
-from scorefield.studies.benchmark.oversampling import OVERSAMPLING
-from scorefield.studies.benchmark.summaries import METRICS, PROBABILITY_METRICS, Scores
+from scorefield.studies.benchmark.learning import LEARNING
+from scorefield.studies.benchmark.summaries import METRICS, PROBABILITY_METRICS, Scores, scores_by_learner
 from scorefield.studies.engine.page import collect
 from scorefield.studies.paper.imbalanced import PAPER_10D, PAPER_FRAUD
 from scorefield.studies.paper.registry import FRAUD, IMBALANCED_10D
@@ -177,14 +178,35 @@ def draw_paper():
     return figure
 
 
+def draw_learning(by_learner):
+    """Gains over the learner alone, mean over tables with 95 % intervals, of four ways to help it."""
+    arms = {DISTILLED: COLOURS[1], OURS: "#7fb3e6", SMOTE_ROWS: "0.35", NOISE: "0.65"}
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 5.2), sharey=True, layout="constrained")
+    for ax, metric in zip(axes, ("average_precision", "log_loss"), strict=True):
+        for place, scores in enumerate(by_learner.values()):
+            for offset, (arm, colour) in enumerate(arms.items()):
+                found, y = estimate(scores.gain(arm, NOTHING, metric)), place + 0.18 * (offset - 1.5)
+                ax.plot([found.low, found.high], [y, y], color=colour, linewidth=1.5)
+                ax.plot(found.mean, y, "o", color=colour, markersize=5, label=arm if place == 0 else None)
+        ax.axvline(0, color="0.6", linewidth=1, zorder=0)
+        ax.set(xlabel=f"gain in {METRICS[metric]}")
+        ax.locator_params(axis="x", nbins=5)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    axes[1].set_xlim(left=-0.4)  # SMOTE before neighbours lies further left
+    axes[0].set_yticks(range(len(by_learner)), by_learner)
+    axes[0].invert_yaxis()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
 def draw_benchmark():
     """Name to figure, from the committed rows of the benchmark."""
     folder = HERE.parent / "results" / "benchmark"
-    found = collect([CLASSIFIERS, OVERSAMPLING], folder, seeds=None, quick=False)
+    found = collect([CLASSIFIERS, LEARNING], folder, seeds=None, quick=False)
     rows = {experiment.name: own for experiment, _, own in found}
-    (gains,) = [figure for figure in OVERSAMPLING.show(rows["oversampling"]).figures
-                if figure.name == "gains-average_precision"]  # fmt: skip
-    return {"classifiers": draw_ranks(Scores(rows["classifiers"])), "oversampling": gains.draw()}
+    learners = scores_by_learner(rows["learning"])
+    return {"classifiers": draw_ranks(Scores(rows["classifiers"])), "oversampling": draw_learning(learners)}
 
 
 if __name__ == "__main__":
