@@ -71,7 +71,7 @@ def _table(penguins, description):
         f"{len(penguins)} penguins of Palmer Station, Antarctica (palmerpenguins, CC0), with {gaps} empty cells: "
         + ", ".join(f"{n} {name}" for name, n in counts.items())
         + f". To make {RARE} rare, {KEPT} of its {counts[RARE]} rows are kept, chosen at random. "
-        "Text and gaps are taken as they are."
+        "Text and missing values are taken as they are."
     )
     titles, *lines = [[tag("span", cell, style="white-space: nowrap") for cell in line] for line in description.cells()]
     return tag("section", tag("h2", "The table"), tag("p", said), table("describe_columns(penguins)", titles, lines))
